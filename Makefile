@@ -1,0 +1,45 @@
+# Two commands: `make demo` shows it at work, `make test` checks it. Both set themselves up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint format clean
+
+demo: $(VENV)/.installed
+	@echo "==> fitting the embedded example"
+	@$(BIN)/python -m diffint demo
+
+test: $(VENV)/.installed-test lint
+	@echo "==> running the tests"
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-test
+	@echo "==> ruff and mypy"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+format: $(VENV)/.installed-test
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+$(VENV)/bin/python:
+	@echo "==> creating the virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "==> installing diffint (a minute or two the first time)"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "==> installing diffint and what the tests need (a few minutes the first time)"
+	@$(PIP) install --constraint constraints.txt --editable ".[test]"
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +

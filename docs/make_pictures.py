@@ -1,0 +1,68 @@
+"""Draw the pictures of the README: ``python docs/make_pictures.py``."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from diffint import DiffInt
+from diffint.contributions import feature_contributions
+from diffint.datasets import breast_cancer
+from diffint.formatting import number
+
+FOLDER = Path(__file__).parent / "images"
+NORMAL, ANOMALY, RANGE = "#0072b2", "#d55e00", "#9ecae1"  # safe for colour-blind readers
+
+
+def main() -> None:
+    """Scores of the test rows on the left, the reasons for one of them on the right."""
+    table = breast_cancer()
+    benign = np.flatnonzero(table.y == 0)
+    train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])
+    detector = DiffInt(random_state=0, false_positive_rate=0.05).fit(table.x[train])
+    scores, labels = detector.anomaly_score(table.x[test]), table.y[test]
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=(1, 1.25))
+    bins = np.geomspace(scores.min(), scores.max(), 35)
+    left.hist(scores[labels == 0], bins, color=NORMAL, alpha=0.8, label="benign (never seen)")
+    left.hist(scores[labels == 1], bins, color=ANOMALY, alpha=0.7, label="malignant")
+    left.axvline(-detector.offset_, color="black", linestyle="--", linewidth=1)
+    left.set_ylim(0, left.get_ylim()[1] * 1.3)  # room for the legend
+    left.text(-detector.offset_ * 1.04, left.get_ylim()[1] * 0.93, "threshold")
+    left.set(xscale="log", xlabel="anomaly score", ylabel="rows", title="Scores of test rows")
+    left.set_xticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
+    left.minorticks_off()
+    left.legend(frameon=False)
+
+    row = test[np.argmax(scores)]
+    parts = feature_contributions(detector.model_, table.x[[row]])[0]
+    levels = list(detector.model_.features.levels)
+    quantiles = detector.model_.features.quantiles
+    top = np.argsort(-parts)[:6][::-1]
+    for place, j in enumerate(top):
+        low, high = quantiles[j, levels.index(0.025)], quantiles[j, levels.index(0.975)]
+        value = (table.x[row, j] - low) / (high - low)
+        right.barh(place, 1.0, color=RANGE, height=0.5)
+        right.plot(value, place, "D", color=ANOMALY)
+        right.text(value + 0.15, place, number(table.x[row, j]), va="center", color=ANOMALY)
+        usual = f"{number(low, 2)} to {number(high, 2)}"
+        right.text(-0.05, place, usual, ha="right", va="center", size=9)
+    right.set_yticks(range(len(top)), [table.feature_names[j] for j in top])
+    right.set(
+        title=f"Row {row} and the ranges it left",
+        xlabel="bar: where 95 % of normal rows lie; diamond: this row",
+        xticks=[],
+        xlim=(-2.0, right.get_xlim()[1] + 0.6),
+    )
+    for axis in (left, right):
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    FOLDER.mkdir(exist_ok=True)
+    figure.savefig(FOLDER / "overview.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""DiffInt: the scikit-learn face of the detector."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .config import PAPER, RECOMMENDED, Config, check_false_positive_rate
+from .device import resolve_device
+from .errors import CalibrationWarning, InputError, InputWarning
+from .table import feature_names as names_of
+from .table import read_anomalies, read_table
+
+Scores = NDArray[np.float64]
+
+
+class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Interpretable anomaly detector for numerical tables.
+
+    An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal
+    rows; the reconstruction error is the anomaly score. Cells may be missing (NaN).
+
+    The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's. The
+    settings that shape the model are documented once, in `diffint.config.Config`.
+
+    Parameters
+    ----------
+    false_positive_rate : share of normal rows that `predict` may flag. May be changed after
+        fitting.
+    device : ``"auto"`` (a CUDA GPU for training where one is worth it, else the CPU), ``"cpu"``
+        or ``"cuda"``. Scoring always runs on the CPU.
+    random_state : None (fresh entropy), an integer, or a `numpy.random.RandomState`. The only
+        source of randomness.
+    n_jobs : threads for training members and scoring blocks; −1 means all cores. Never changes
+        a result.
+    verbose : 1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    model_ : the `FittedModel` that everything else is computed from.
+    history_ : (epochs,) mean training loss of the members.
+    offset_ : `decision_function` = `score_samples` − `offset_`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_units: int = RECOMMENDED.n_units,
+        temperature: float = RECOMMENDED.temperature,
+        n_members: int = RECOMMENDED.n_members,
+        hidden_width: int = RECOMMENDED.hidden_width,
+        decoder: str = RECOMMENDED.decoder,
+        scaling: str = RECOMMENDED.scaling,
+        init: str = RECOMMENDED.init,
+        error: str = RECOMMENDED.error,
+        epochs: int = RECOMMENDED.epochs,
+        learning_rate: float = RECOMMENDED.learning_rate,
+        schedule: str = RECOMMENDED.schedule,
+        batch_size: int | None = RECOMMENDED.batch_size,
+        support_decay: float = RECOMMENDED.support_decay,
+        calibration: str = RECOMMENDED.calibration,
+        false_positive_rate: float = 0.01,
+        device: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: int = 0,
+    ) -> None:
+        self.n_units = n_units
+        self.temperature = temperature
+        self.n_members = n_members
+        self.hidden_width = hidden_width
+        self.decoder = decoder
+        self.scaling = scaling
+        self.init = init
+        self.error = error
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.support_decay = support_decay
+        self.calibration = calibration
+        self.false_positive_rate = false_positive_rate
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **overrides: Any) -> DiffInt:
+        """The paper's configuration: one member, 1000 epochs, threshold from the training rows."""
+        return cls(**{**PAPER.to_dict(), **overrides})
+
+    # --- Fitting ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, anomalies: Any = None) -> DiffInt:
+        """Fit on normal rows.
+
+        X : table of shape (rows, features); NaN marks a missing cell.
+        y : ignored, as in scikit-learn's own outlier detectors.
+        anomalies : True/False or 0/1 per row: known anomalies, left out of training.
+        """
+        from .fitting import fit_model
+        from .progress import training_progress
+
+        config = self._config()
+        check_false_positive_rate(self.false_positive_rate)
+        n_jobs = resolve_jobs(self.n_jobs)
+        device = resolve_device(self.device)
+        seed = _seed_sequence(self.random_state)
+        table = read_table(self, X, reset=True)
+        mask = read_anomalies(anomalies, len(table))
+        self.__dict__.pop("model_", None)  # an interrupted refit must not leave the old model
+        with training_progress(config, self.verbose) as progress:
+            model = fit_model(
+                table,
+                names_of(self),
+                config,
+                seed,
+                anomalies=mask,
+                device=device,
+                n_jobs=n_jobs,
+                progress=progress,
+            )
+        self.model_ = model
+        self._warn_if_rate_is_out_of_reach()
+        return self
+
+    def _config(self) -> Config:
+        return Config(**{name: getattr(self, name) for name in Config.names()})
+
+    # --- Scoring ---------------------------------------------------------------------------
+
+    def anomaly_score(self, X: Any) -> Scores:
+        """Mean absolute reconstruction error over the present features. (rows,), high = anomalous
+
+        A row with no value at all scores 0: nothing speaks against it.
+        """
+        from .scoring import anomaly_scores
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        scores = anomaly_scores(self.model_, table, resolve_jobs(self.n_jobs))
+        blank = scores == 0.0
+        if blank.any():
+            n_blank = int(np.isnan(table[blank]).all(axis=1).sum())
+            if n_blank:
+                warnings.warn(
+                    f"{n_blank} rows have no value at all; nothing can be said of them and "
+                    "their score is 0",
+                    InputWarning,
+                    stacklevel=2,
+                )
+        return scores
+
+    def score_samples(self, X: Any) -> Scores:
+        """The negated anomaly score: higher is more normal. (rows,)"""
+        return -self.anomaly_score(X)
+
+    def decision_function(self, X: Any) -> Scores:
+        """Distance to the threshold: negative for outliers. (rows,)"""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """−1 for outliers (p ≤ `false_positive_rate`), +1 for the rest. (rows,)"""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_values(self, X: Any) -> Scores:
+        """Conformal p-values: how rare so high a score is among normal rows. (rows,)"""
+        check_is_fitted(self, "model_")
+        if not self.model_.calibration.held_out:
+            warnings.warn(
+                "the p-values rest on scores of training rows and are optimistic; fit with "
+                "calibration='members' or 'holdout' for valid ones",
+                CalibrationWarning,
+                stacklevel=2,
+            )
+        return self.model_.calibration.p_values(self.anomaly_score(X))
+
+    def reconstruct(self, X: Any) -> Scores:
+        """What the model makes of each row, in original units. (rows, features)"""
+        from .scoring import reconstructions
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        return reconstructions(self.model_, table, resolve_jobs(self.n_jobs))
+
+    @property
+    def offset_(self) -> float:
+        """Minus the threshold on the anomaly score, for the current `false_positive_rate`."""
+        check_is_fitted(self, "model_")
+        rate = check_false_positive_rate(self.false_positive_rate)
+        return -self.model_.calibration.threshold(rate)
+
+    @property
+    def history_(self) -> NDArray[np.float64]:
+        """(epochs,) mean training loss of the members."""
+        check_is_fitted(self, "model_")
+        return np.mean([member.history for member in self.model_.members], axis=0)
+
+    def _warn_if_rate_is_out_of_reach(self) -> None:
+        calibration, rate = self.model_.calibration, float(self.false_positive_rate)
+        if not calibration.reaches(rate):
+            n = len(calibration.scores)
+            warnings.warn(
+                f"{n} calibration rows cannot show a false-positive rate of {rate:g} (it takes "
+                f"{int(np.ceil(1 / rate)) - 1}): the threshold is their largest score; fit on "
+                "more rows or raise false_positive_rate",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+
+    # --- Saving ----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file (safetensors), whole or not at all."""
+        from .persistence import save_model
+
+        check_is_fitted(self, "model_")
+        save_model(
+            self.model_,
+            path,
+            settings={
+                "false_positive_rate": check_false_positive_rate(self.false_positive_rate),
+                "named": hasattr(self, "feature_names_in_"),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> DiffInt:
+        """A fitted detector from a file that `save` wrote; needs no torch."""
+        from .persistence import load_model
+
+        model, settings = load_model(path)
+        estimator = cls(
+            **model.config.to_dict(), false_positive_rate=settings["false_positive_rate"]
+        )
+        estimator.model_ = model
+        estimator.n_features_in_ = model.n_features
+        if settings["named"]:
+            estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        return estimator
+
+    # --- scikit-learn ----------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Threads by scikit-learn's convention: None is 1, −1 all cores, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r} must be None, a positive number, or −1 for all cores")
+    if n_jobs > 0:
+        return int(n_jobs)
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        available = os.cpu_count() or 1
+    return max(1, available + 1 + int(n_jobs))
+
+
+def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """None is fresh entropy, so that the global generator is neither read nor changed."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(0, 2**31, size=4).tolist())
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(0, 2**63, size=2).tolist())
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise InputError(f"random_state={random_state!r} must not be negative")
+        return np.random.SeedSequence(int(random_state))
+    raise InputError(
+        f"random_state={random_state!r} must be None, an integer, a RandomState or a Generator"
+    )

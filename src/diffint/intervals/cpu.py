@@ -1,0 +1,336 @@
+"""The fused interval layer on the CPU.
+
+With u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ) and Q = e^(−upper/τ),
+
+    1/I = (1 + v·P)·(1 + u·Q),
+
+so an element costs two multiply-adds and no transcendental. The sum of log I over features is
+minus the log of a product: the product is kept as mantissa and exponent, and one logarithm per
+(row, unit) serves all features. A missing cell has u = v = 0, which makes its factor exactly 1.
+
+Layout: features × units, the units padded to whole vectors; loops run over the units, so a row's
+arithmetic does not depend on the rows beside it. Rows and features are padded to multiples of
+four with neutral cells. Nothing here allocates: callers pass the arrays to fill.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling import bits_float, compiled, compiled_sums, float_bits
+
+LANES = 16
+SAFE_EXPONENT = 30.0  # |x|/τ up to here: no product of the four exponentials overflows float32
+_EXPONENT_LIMIT = np.float32(49.0)  # beyond SAFE_EXPONENT + log 1e8 the clamp binds anyway
+
+_ONE = np.float32(1.0)
+_HALF = np.float32(0.5)
+_ZERO = np.float32(0.0)
+_MAX_RECIPROCAL = np.float32(1e8)  # 1 / MIN_MEMBERSHIP
+_LN2 = np.float32(0.6931471805599453)
+_LN2_HIGH = np.float32(0.693359375)  # exact in few bits, so that n·LN2_HIGH is exact
+_LN2_LOW = np.float32(-2.12194440e-4)
+_LOG2_E = np.float32(1.4426950408889634)
+_SQRT_HALF = np.float32(0.70710678)
+_MANTISSA = np.int32(0x7FFFFF)
+_ONE_BITS = np.int32(0x3F800000)
+_EXP_MIN, _EXP_MAX = np.float32(-87.0), np.float32(88.0)
+
+
+def padded(size: int, multiple: int = LANES) -> int:
+    """`size` rounded up to a multiple."""
+    return -(-size // multiple) * multiple
+
+
+def largest_magnitude(x: NDArray[np.float32]) -> float:
+    """The largest |value| present, 0 where there is none."""
+    if x.size == 0:
+        return 0.0
+    largest = max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None))
+    return 0.0 if np.isnan(largest) else float(largest)
+
+
+@compiled
+def exp(x):
+    """e^x in float32, to about 1e-7; arguments are cut to the range of normal numbers."""
+    x = min(max(x, _EXP_MIN), _EXP_MAX)
+    n = np.floor(x * _LOG2_E + _HALF)
+    r = x - n * _LN2_HIGH - n * _LN2_LOW
+    p = np.float32(1.9875691500e-4)
+    p = p * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    p = p * r * r + r + _ONE
+    return p * bits_float((np.int32(n) + np.int32(127)) << np.int32(23))
+
+
+@compiled
+def log(x):
+    """Natural logarithm of a positive, normal float32, to about 1e-7."""
+    bits = float_bits(x)
+    exponent = (bits >> np.int32(23)) - np.int32(126)
+    m = bits_float((bits & _MANTISSA) | np.int32(0x3F000000))  # in [0.5, 1)
+    small = m < _SQRT_HALF
+    m = (m + m if small else m) - _ONE
+    e = np.float32(exponent - np.int32(1) if small else exponent)
+    z = m * m
+    p = np.float32(7.0376836292e-2)
+    p = p * m + np.float32(-1.1514610310e-1)
+    p = p * m + np.float32(1.1676998740e-1)
+    p = p * m + np.float32(-1.2420140846e-1)
+    p = p * m + np.float32(1.4249322787e-1)
+    p = p * m + np.float32(-1.6668057665e-1)
+    p = p * m + np.float32(2.0000714765e-1)
+    p = p * m + np.float32(-2.4999993993e-1)
+    p = p * m + np.float32(3.3333331174e-1)
+    return m + (m * z * p + (e * _LN2_LOW - _HALF * z)) + e * _LN2_HIGH
+
+
+@compiled
+def row_exponentials(x, temperature, u, v):
+    """Fill u, v (padded rows, padded features) from x (rows, features); padding is neutral."""
+    rows, features = x.shape
+    inverse = _ONE / np.float32(temperature)
+    for b in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            u[b, j] = _ZERO
+            v[b, j] = _ZERO
+        if b < rows:
+            for j in range(features):
+                value = x[b, j]
+                if value == value:
+                    u[b, j] = exp(value * inverse)
+                    v[b, j] = exp(-value * inverse)
+
+
+@compiled
+def unit_exponentials(lower, upper, temperature, p, q):
+    """Fill p, q (padded features, padded units) from bounds (features, padded units)."""
+    inverse = _ONE / np.float32(temperature)
+    for j in range(lower.shape[0]):
+        for k in range(lower.shape[1]):
+            low = lower[j, k] * inverse
+            up = -upper[j, k] * inverse
+            p[j, k] = exp(min(max(low, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
+            q[j, k] = exp(min(max(up, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
+    for j in range(lower.shape[0], p.shape[0]):
+        for k in range(p.shape[1]):
+            p[j, k] = _ZERO
+            q[j, k] = _ZERO
+
+
+@compiled
+def _reciprocal(v, p, u, q):
+    return min((_ONE + v * p) * (_ONE + u * q), _MAX_RECIPROCAL)
+
+
+@compiled
+def _multiply_four_features(u, v, p, q, mantissa, exponent):
+    """Two rows × four features into the running products, for all units.
+
+    Four factors of at most 1e8 and a mantissa below 2 cannot overflow float32.
+    """
+    u00, u01, u02, u03 = u[0, 0], u[0, 1], u[0, 2], u[0, 3]
+    v00, v01, v02, v03 = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
+    u10, u11, u12, u13 = u[1, 0], u[1, 1], u[1, 2], u[1, 3]
+    v10, v11, v12, v13 = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
+    p0, p1, p2, p3 = p[0], p[1], p[2], p[3]
+    q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
+    m0, m1, e0, e1 = mantissa[0], mantissa[1], exponent[0], exponent[1]
+    for k in range(p.shape[1]):
+        a, b, c, d = p0[k], p1[k], p2[k], p3[k]
+        e, f, g, h = q0[k], q1[k], q2[k], q3[k]
+        first = _reciprocal(v00, a, u00, e) * _reciprocal(v01, b, u01, f)
+        second = _reciprocal(v02, c, u02, g) * _reciprocal(v03, d, u03, h)
+        bits = float_bits(first * second * m0[k])
+        e0[k] += bits >> np.int32(23)
+        m0[k] = bits_float((bits & _MANTISSA) | _ONE_BITS)
+        first = _reciprocal(v10, a, u10, e) * _reciprocal(v11, b, u11, f)
+        second = _reciprocal(v12, c, u12, g) * _reciprocal(v13, d, u13, h)
+        bits = float_bits(first * second * m1[k])
+        e1[k] += bits >> np.int32(23)
+        m1[k] = bits_float((bits & _MANTISSA) | _ONE_BITS)
+
+
+@compiled
+def log_box_memberships(u, v, p, q, mantissa, exponent, out):
+    """out (padded rows, padded units) = Σ_j log I; mantissa, exponent: (2, units) scratch."""
+    features = u.shape[1]
+    bias = np.int32(127 * (features // 4))
+    for b in range(0, u.shape[0], 2):
+        for r in range(2):
+            for k in range(p.shape[1]):
+                mantissa[r, k] = _ONE
+                exponent[r, k] = np.int32(0)
+        for j in range(0, features, 4):
+            _multiply_four_features(
+                u[b : b + 2, j : j + 4],
+                v[b : b + 2, j : j + 4],
+                p[j : j + 4],
+                q[j : j + 4],
+                mantissa,
+                exponent,
+            )
+        for r in range(2):
+            for k in range(p.shape[1]):
+                whole = np.float32(exponent[r, k] - bias)
+                out[b + r, k] = -(whole * _LN2 + log(mantissa[r, k]))
+
+
+@compiled
+def _accumulate_four_rows(u, v, p, q, g, d_low, d_up, total):
+    """One feature × four rows into its gradient sums, for all units."""
+    u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
+    v0, v1, v2, v3 = v[0], v[1], v[2], v[3]
+    g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
+    for k in range(p.shape[0]):
+        pk, qk = p[k], q[k]
+        a, b = _ONE + v0 * pk, _ONE + u0 * qk
+        r = a * b
+        t = _ONE / min(r, _MAX_RECIPROCAL)
+        s = t
+        w = g0[k] * t if r < _MAX_RECIPROCAL else _ZERO
+        low, up = w * b * v0, w * a * u0
+        a, b = _ONE + v1 * pk, _ONE + u1 * qk
+        r = a * b
+        t = _ONE / min(r, _MAX_RECIPROCAL)
+        s += t
+        w = g1[k] * t if r < _MAX_RECIPROCAL else _ZERO
+        low, up = low + w * b * v1, up + w * a * u1
+        a, b = _ONE + v2 * pk, _ONE + u2 * qk
+        r = a * b
+        t = _ONE / min(r, _MAX_RECIPROCAL)
+        s += t
+        w = g2[k] * t if r < _MAX_RECIPROCAL else _ZERO
+        low, up = low + w * b * v2, up + w * a * u2
+        a, b = _ONE + v3 * pk, _ONE + u3 * qk
+        r = a * b
+        t = _ONE / min(r, _MAX_RECIPROCAL)
+        s += t
+        w = g3[k] * t if r < _MAX_RECIPROCAL else _ZERO
+        low, up = low + w * b * v3, up + w * a * u3
+        d_low[k] += low
+        d_up[k] += up
+        total[k] += s
+
+
+@compiled
+def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
+    """Gradients of Σ upstream · log box membership, and Σ I, in one pass over the elements.
+
+    upstream: (padded rows, padded units); d_lower, d_upper, total: (features, padded units).
+    ``total`` counts a neutral cell (missing or padding) as membership 1.
+    """
+    inverse = _ONE / np.float32(temperature)
+    for j in range(d_lower.shape[0]):
+        for k in range(p.shape[1]):
+            d_lower[j, k] = _ZERO
+            d_upper[j, k] = _ZERO
+            total[j, k] = _ZERO
+    # Rows outermost in blocks that keep their upstream in the first-level cache.
+    for b in range(0, u.shape[0], 4):
+        for j in range(d_lower.shape[0]):
+            _accumulate_four_rows(
+                u[b : b + 4, j],
+                v[b : b + 4, j],
+                p[j],
+                q[j],
+                upstream[b : b + 4],
+                d_lower[j],
+                d_upper[j],
+                total[j],
+            )
+    for j in range(d_lower.shape[0]):
+        for k in range(p.shape[1]):
+            d_lower[j, k] *= -inverse * p[j, k]
+            d_upper[j, k] *= inverse * q[j, k]
+
+
+@compiled_sums
+def input_gradients(u, v, p, q, upstream, temperature, n_units, d_x):
+    """Gradient of Σ upstream · log box membership with respect to x. d_x: (rows, features)"""
+    inverse = _ONE / np.float32(temperature)
+    for b in range(d_x.shape[0]):
+        for j in range(d_x.shape[1]):
+            ub, vb = u[b, j], v[b, j]
+            total = _ZERO
+            for k in range(n_units):
+                below, above = vb * p[j, k], ub * q[j, k]
+                r = (_ONE + below) * (_ONE + above)
+                slope = (below * (_ONE + above) - above * (_ONE + below)) / min(r, _MAX_RECIPROCAL)
+                total += upstream[b, k] * slope if r < _MAX_RECIPROCAL else _ZERO
+            d_x[b, j] = total * inverse
+
+
+# --- Outside the safe range of the exponentials: the difference form, one exp per edge ----------
+
+
+@compiled
+def _edges(value, lower, upper, inverse):
+    """(1/σ of the lower edge, 1/σ of the upper edge), each finite."""
+    return (
+        _ONE + exp((lower - value) * inverse),
+        _ONE + exp((value - upper) * inverse),
+    )
+
+
+@compiled
+def log_box_memberships_by_difference(x, lower, upper, temperature, out):
+    """As `log_box_memberships`, from x (rows, features) and bounds (features, padded units)."""
+    inverse = _ONE / np.float32(temperature)
+    for b in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[b, k] = _ZERO
+        if b >= x.shape[0]:
+            continue
+        for j in range(x.shape[1]):
+            value = x[b, j]
+            if value == value:
+                for k in range(out.shape[1]):
+                    a, c = _edges(value, lower[j, k], upper[j, k], inverse)
+                    out[b, k] -= log(min(a * c, _MAX_RECIPROCAL))
+
+
+@compiled
+def bound_gradients_by_difference(
+    x, lower, upper, upstream, temperature, neutral_rows, d_lower, d_upper, total
+):
+    """As `bound_gradients`; `neutral_rows` padding rows count as membership 1 in ``total``."""
+    inverse = _ONE / np.float32(temperature)
+    for j in range(d_lower.shape[0]):
+        for k in range(d_lower.shape[1]):
+            d_lower[j, k] = _ZERO
+            d_upper[j, k] = _ZERO
+            total[j, k] = np.float32(neutral_rows)
+        for b in range(x.shape[0]):
+            value = x[b, j]
+            if value != value:
+                for k in range(d_lower.shape[1]):
+                    total[j, k] += _ONE
+                continue
+            for k in range(d_lower.shape[1]):
+                a, c = _edges(value, lower[j, k], upper[j, k], inverse)
+                r = a * c
+                total[j, k] += _ONE / min(r, _MAX_RECIPROCAL)
+                g = upstream[b, k] * inverse if r < _MAX_RECIPROCAL else _ZERO
+                d_lower[j, k] -= g * (a - _ONE) / a
+                d_upper[j, k] += g * (c - _ONE) / c
+
+
+@compiled_sums
+def input_gradients_by_difference(x, lower, upper, upstream, temperature, n_units, d_x):
+    """As `input_gradients`, from x (rows, features) and bounds (features, padded units)."""
+    inverse = _ONE / np.float32(temperature)
+    for b in range(d_x.shape[0]):
+        for j in range(d_x.shape[1]):
+            value = x[b, j]
+            total = _ZERO
+            if value == value:
+                for k in range(n_units):
+                    a, c = _edges(value, lower[j, k], upper[j, k], inverse)
+                    slope = (a - _ONE) / a - (c - _ONE) / c
+                    total += upstream[b, k] * slope if a * c < _MAX_RECIPROCAL else _ZERO
+            d_x[b, j] = total * inverse

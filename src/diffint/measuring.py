@@ -1,0 +1,112 @@
+"""What is measured once after training, so that nothing later needs the training rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals.fused import gradients, log_box_memberships
+from .model import FeatureSummary, joint_depth
+
+QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
+PATTERN_SHARE = 0.95  # the central share of a pattern's rows that its range holds
+BINS = 32
+
+Array = NDArray[np.float32]
+
+
+def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float) -> Array:
+    """Mean membership over the present cells, 1 where a feature has none.
+
+    rows: (rows, features) scaled; lower, upper: (units, features) → (units, features)
+    """
+    present = (~np.isnan(rows)).sum(axis=0)
+    sums = gradients(rows, lower, upper, temperature).memberships
+    means = sums / np.maximum(present, 1)
+    return np.where(present > 0, means, 1.0).astype(np.float32)
+
+
+def coverages(rows: Array, lower: Array, upper: Array) -> Array:
+    """Share of the present values inside each interval, 1 where there are none.
+
+    rows: (rows, features) scaled; lower, upper: (units, features) → (units, features)
+    """
+    shares = np.ones(lower.shape, dtype=np.float32)
+    for j in range(rows.shape[1]):
+        column = np.sort(rows[:, j])
+        column = column[: len(column) - np.isnan(column).sum()]
+        if len(column):
+            below = np.searchsorted(column, lower[:, j], side="left")
+            upto = np.searchsorted(column, upper[:, j], side="right")
+            shares[:, j] = (upto - below) / len(column)
+    return shares
+
+
+def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray[Any]) -> Array:
+    """Share of rows inside a unit's 1, 2, … most important intervals together; → (units, n)
+
+    A missing value does not leave an interval.
+    """
+    depth = joint_depth(rows.shape[1])
+    order = np.argsort(-importance, axis=1, kind="stable")[:, :depth]
+    shares = np.empty((len(lower), depth), dtype=np.float32)
+    for k, chosen in enumerate(order):
+        values = rows[:, chosen]
+        outside = (values < lower[k, chosen]) | (values > upper[k, chosen])
+        shares[k] = 1.0 - np.logical_or.accumulate(outside, axis=1).mean(axis=0)
+    return shares
+
+
+def pattern_ranges(
+    rows: Array, lower: Array, upper: Array, temperature: float
+) -> tuple[NDArray[np.int64], Array, Array]:
+    """Rows per unit, and the ends of the central 95 % of each unit's rows.
+
+    A row belongs to the unit with the largest box membership, which also has the largest code.
+
+    rows: (rows, features) scaled; lower, upper: (units, features)
+    → (units,), (units, features), (units, features); NaN where a unit has no present value
+    """
+    n_units = len(lower)
+    unit = log_box_memberships(rows, lower, upper, temperature).argmax(axis=1)
+    counts = np.bincount(unit, minlength=n_units)
+    ends = np.full((2, n_units, rows.shape[1]), np.nan, dtype=np.float32)
+    tail = (1.0 - PATTERN_SHARE) / 2
+    by_unit = np.argsort(unit, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    for k in np.flatnonzero(counts):
+        own = rows[by_unit[starts[k] : starts[k + 1]]]
+        seen = ~np.isnan(own).all(axis=0)
+        ends[:, k, seen] = np.nanquantile(own[:, seen], [tail, 1 - tail], axis=0)
+    return counts, ends[0], ends[1]
+
+
+def summarise_features(x: NDArray[Any]) -> FeatureSummary:
+    """Quantiles, histogram, missing share and wholeness of every column of x (rows, features)."""
+    n_rows, n_features = x.shape
+    quantiles = np.full((n_features, len(QUANTILE_LEVELS)), np.nan)
+    edges = np.full((n_features, BINS + 1), np.nan)
+    counts = np.zeros((n_features, BINS), dtype=np.int64)
+    whole = np.zeros(n_features, dtype=bool)
+    missing = np.ones(n_features)
+    for j in range(n_features):
+        column = np.asarray(x[:, j], dtype=np.float64)
+        column = column[~np.isnan(column)]
+        missing[j] = 1.0 - len(column) / n_rows
+        if not len(column):
+            continue
+        quantiles[j] = np.quantile(column, QUANTILE_LEVELS)
+        whole[j] = bool(np.all(column == np.floor(column)))
+        edges[j], counts[j] = _histogram(column)
+    return FeatureSummary(np.array(QUANTILE_LEVELS), quantiles, edges, counts, missing, whole)
+
+
+def _histogram(column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    smallest, largest = column.min(), column.max()
+    # Halves first: the difference of two huge values may overflow.
+    edges = (np.linspace(smallest / 2, largest / 2, BINS + 1)) * 2
+    edges[0], edges[-1] = smallest, largest
+    position = np.searchsorted(edges, column, side="right") - 1
+    return edges, np.bincount(np.clip(position, 0, BINS - 1), minlength=BINS)

@@ -1,0 +1,158 @@
+"""The value in the middle: what training makes, and everything else is a function of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import Calibration
+from .config import Config
+from .scaling import Scaler
+
+Array = NDArray[np.float32]
+
+
+class Frozen:
+    """Makes the arrays of a dataclass read-only, so that a fitted model cannot change."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                value = value.view()
+                value.flags.writeable = False
+                object.__setattr__(self, field.name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder(Frozen):
+    """The decoder's weights in force.
+
+    hidden_weight (units, hidden), hidden_bias (hidden,), norm_gain and norm_shift (hidden,) of
+    the LayerNorm (ones and zeros, and unused, when certified), output_weight (hidden, features),
+    output_bias (features,).
+    """
+
+    hidden_weight: Array
+    hidden_bias: Array
+    norm_gain: Array
+    norm_shift: Array
+    output_weight: Array
+    output_bias: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Member(Frozen):
+    """One trained network, in the units of its own scaler.
+
+    center, half_width: (units, features) the intervals [center − half_width, center + half_width].
+    support: (units, features) bias-corrected running mean of memberships during training.
+    mean_membership: (units, features) mean over the training rows, after training.
+    stability: (units, features) agreement of the matched units of all members, in [0, 1].
+    pattern_rows: (units,) training rows for which the unit has the largest code.
+    pattern_lower, pattern_upper: (units, features) ends of the central 95 % of those rows, NaN
+        where there are none.
+    coverage: (units, features) share of the measured rows inside the interval.
+    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important intervals.
+    coverage_rows: how many rows that was measured on; `coverage_held_out`: whether the member
+        had not seen them.
+    history: (epochs,) training loss.
+    center_movement, half_width_movement: mean distance from the start, in scaled units.
+    n_rows: training rows of this member.
+    """
+
+    scaler: Scaler
+    center: Array
+    half_width: Array
+    decoder: Decoder
+    support: Array
+    mean_membership: Array
+    stability: Array
+    pattern_rows: NDArray[np.int64]
+    pattern_lower: Array
+    pattern_upper: Array
+    coverage: Array
+    joint_coverage: Array
+    coverage_rows: int
+    coverage_held_out: bool
+    history: NDArray[np.float64]
+    center_movement: float
+    half_width_movement: float
+    n_rows: int
+
+    @property
+    def lower(self) -> Array:
+        """(units, features)"""
+        return self.center - self.half_width
+
+    @property
+    def upper(self) -> Array:
+        """(units, features)"""
+        return self.center + self.half_width
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSummary(Frozen):
+    """What is kept of the training columns, in original units.
+
+    levels: (levels,) quantile levels; quantiles: (features, levels).
+    bin_edges: (features, bins + 1); bin_counts: (features, bins).
+    missing_share: (features,); whole: (features,) whether all values were whole numbers.
+    """
+
+    levels: NDArray[np.float64]
+    quantiles: NDArray[np.float64]
+    bin_edges: NDArray[np.float64]
+    bin_counts: NDArray[np.int64]
+    missing_share: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """How the model came to be."""
+
+    n_rows: int
+    n_known_anomalies: int
+    n_blank_rows: int
+    batch_size: int
+    seconds: float
+    device: str
+    created: str
+    version: str
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted detector: plain arrays and a small config, immutable."""
+
+    config: Config
+    feature_names: tuple[str, ...]
+    members: tuple[Member, ...]
+    features: FeatureSummary
+    calibration: Calibration
+    training: TrainingSummary
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    def __repr__(self) -> str:
+        return (
+            f"FittedModel({self.n_features} features, {len(self.members)} members of "
+            f"{self.config.n_units} units, trained on {self.training.n_rows} rows)"
+        )
+
+
+def joint_depth(n_features: int) -> int:
+    """How many of a unit's intervals are measured together."""
+    return min(n_features, 10)
+
+
+def array_fields(value: Any) -> list[str]:
+    """The names of a dataclass's array fields."""
+    return [f.name for f in fields(value) if isinstance(getattr(value, f.name), np.ndarray)]

@@ -1,0 +1,271 @@
+"""Save and load: one safetensors file, arrays plus JSON, never pickle.
+
+Format version 1. A file says its version in the header; a newer version is refused, an older one
+stays readable for good. Every array's type and shape is checked against the configuration before
+any of it is read, so a hostile file can at worst fail to load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import Calibration
+from .config import Config, check_false_positive_rate
+from .errors import ModelFileError
+from .measuring import BINS, QUANTILE_LEVELS
+from .model import Decoder, FeatureSummary, FittedModel, Member, TrainingSummary, joint_depth
+from .scaling import Scaler
+
+FORMAT_VERSION = 1
+_FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
+_MAY_HOLD_NAN = ("pattern_lower", "pattern_upper", "scaler.constant", "quantiles", "bin_edges")
+
+Shapes = dict[str, tuple[str, tuple[int, ...]]]
+
+
+def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
+    """Write a model; the file appears whole or not at all, and an old one stays until then."""
+    from safetensors.numpy import save
+
+    arrays: dict[str, NDArray[Any]] = {}
+    described = []
+    for i, member in enumerate(model.members):
+        for owner, value in (
+            ("", member),
+            ("decoder.", member.decoder),
+            ("scaler.", member.scaler),
+        ):
+            arrays.update(_arrays_of(f"members.{i}.{owner}", value))
+        described.append({name: getattr(member, name) for name in _MEMBER_SCALARS})
+    arrays.update(_arrays_of("features.", model.features))
+    arrays.update(_arrays_of("calibration.", model.calibration))
+    metadata = {
+        "config": model.config.to_dict(),
+        "feature_names": list(model.feature_names),
+        "members": described,
+        "calibration": {"kind": model.calibration.kind, "n_scores": len(model.calibration.scores)},
+        "training": {f.name: getattr(model.training, f.name) for f in fields(TrainingSummary)},
+        "settings": settings,
+    }
+    content = save(
+        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
+        {_FORMAT_KEY: str(FORMAT_VERSION), _MODEL_KEY: json.dumps(metadata)},
+    )
+    write_whole(path, content)
+
+
+def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any]]:
+    """The model in a file, and the settings saved with it."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    with open(path, "rb"):  # a missing or unreadable file is the usual OSError
+        pass
+    try:
+        with safe_open(path, framework="np") as file:
+            header = file.metadata() or {}
+            model = _read_metadata(header)
+            arrays = _read_arrays(file, _expected_arrays(model))
+        fitted = _assemble(model, arrays)
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{str(path)!r} is not a diffint model, or is damaged ({error})"
+        ) from error
+    except ModelFileError as error:
+        raise ModelFileError(f"{str(path)!r}: {error}") from None
+    return fitted, model["settings"]
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file by way of a temporary neighbour, so that it is never seen half written."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give a file name to write to")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+_MEMBER_SCALARS = {
+    "coverage_rows": int,
+    "coverage_held_out": bool,
+    "center_movement": float,
+    "half_width_movement": float,
+    "n_rows": int,
+}
+
+
+def _arrays_of(prefix: str, value: Any) -> dict[str, NDArray[Any]]:
+    named = ((f.name, getattr(value, f.name)) for f in fields(value))
+    return {prefix + name: array for name, array in named if isinstance(array, np.ndarray)}
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
+    """The JSON part, checked field by field."""
+    if _FORMAT_KEY not in header:
+        raise ModelFileError("a safetensors file, but not a diffint model")
+    try:
+        version = int(header[_FORMAT_KEY])
+        raw = json.loads(header[_MODEL_KEY])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"the model's description is damaged ({error})") from error
+    if version != FORMAT_VERSION:
+        raise ModelFileError(
+            f"the file has format version {version}, this diffint reads version "
+            f"{FORMAT_VERSION}; upgrade diffint to read it"
+        )
+    try:
+        names = raw["feature_names"]
+        settings = raw["settings"]
+        model = {
+            "config": Config(**raw["config"]),
+            "feature_names": tuple(_checked(name, str) for name in _checked(names, list)),
+            "members": [
+                {key: _checked(member[key], kind) for key, kind in _MEMBER_SCALARS.items()}
+                for member in _checked(raw["members"], list)
+            ],
+            "calibration_kind": _checked(raw["calibration"]["kind"], str),
+            "n_scores": _checked(raw["calibration"]["n_scores"], int),
+            "training": TrainingSummary(
+                **{
+                    f.name: _checked(raw["training"][f.name], _TRAINING_TYPES[str(f.type)])
+                    for f in fields(TrainingSummary)
+                }
+            ),
+            "settings": {
+                "false_positive_rate": check_false_positive_rate(settings["false_positive_rate"]),
+                "named": _checked(settings["named"], bool),
+            },
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"the model's description is damaged ({error!r})") from error
+    if len(model["members"]) != model["config"].n_members or not model["feature_names"]:
+        raise ModelFileError("the model's description contradicts itself")
+    if model["n_scores"] < 1 or model["calibration_kind"] not in ("members", "holdout", "training"):
+        raise ModelFileError("the model has no usable calibration")
+    return model
+
+
+_TRAINING_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} where {kind.__name__} was expected")
+    return value
+
+
+def _expected_arrays(model: dict[str, Any]) -> Shapes:
+    """Type and shape of every array the description promises."""
+    config: Config = model["config"]
+    d, k, h = len(model["feature_names"]), config.n_units, config.hidden_width
+    box, per_feature = ("F32", (k, d)), ("F64", (d,))
+    member: Shapes = {
+        "center": box,
+        "half_width": box,
+        "decoder.hidden_weight": ("F32", (k, h)),
+        "decoder.hidden_bias": ("F32", (h,)),
+        "decoder.norm_gain": ("F32", (h,)),
+        "decoder.norm_shift": ("F32", (h,)),
+        "decoder.output_weight": ("F32", (h, d)),
+        "decoder.output_bias": ("F32", (d,)),
+        "support": box,
+        "mean_membership": box,
+        "stability": box,
+        "pattern_rows": ("I64", (k,)),
+        "pattern_lower": box,
+        "pattern_upper": box,
+        "coverage": box,
+        "joint_coverage": ("F32", (k, joint_depth(d))),
+        "history": ("F64", (config.epochs,)),
+        **{f"scaler.{f.name}": per_feature for f in fields(Scaler) if f.name != "kind"},
+    }
+    levels = len(QUANTILE_LEVELS)
+    shapes: Shapes = {
+        f"members.{i}.{name}": expected
+        for i in range(config.n_members)
+        for name, expected in member.items()
+    }
+    shapes["features.levels"] = ("F64", (levels,))
+    shapes["features.quantiles"] = ("F64", (d, levels))
+    shapes["features.bin_edges"] = ("F64", (d, BINS + 1))
+    shapes["features.bin_counts"] = ("I64", (d, BINS))
+    shapes["features.missing_share"] = per_feature
+    shapes["features.whole"] = ("BOOL", (d,))
+    shapes["calibration.scores"] = ("F64", (model["n_scores"],))
+    return shapes
+
+
+def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
+    """Check every array's header against what is expected, then read."""
+    present = set(file.keys())
+    arrays = {}
+    for name, (kind, shape) in expected.items():
+        if name not in present:
+            raise ModelFileError(f"the array {name!r} is missing")
+        part = file.get_slice(name)
+        if part.get_dtype() != kind or tuple(part.get_shape()) != shape:
+            raise ModelFileError(
+                f"the array {name!r} has type {part.get_dtype()} and shape "
+                f"{tuple(part.get_shape())} instead of {kind} and {shape}"
+            )
+        array = arrays[name] = file.get_tensor(name)
+        may_be_nan = kind not in ("F32", "F64") or name.endswith(_MAY_HOLD_NAN)
+        if not may_be_nan and not np.isfinite(array).all():
+            raise ModelFileError(f"the array {name!r} holds values that are not finite")
+    return arrays
+
+
+def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedModel:
+    """The checked parts as one value."""
+    config: Config = model["config"]
+
+    def part(prefix: str, kind: type) -> dict[str, Any]:
+        names = [f.name for f in fields(kind) if prefix + f.name in arrays]
+        return {name: arrays[prefix + name] for name in names}
+
+    members = []
+    for i, scalars in enumerate(model["members"]):
+        own = f"members.{i}."
+        member = Member(
+            scaler=Scaler(kind=config.scaling, **part(own + "scaler.", Scaler)),
+            decoder=Decoder(**part(own + "decoder.", Decoder)),
+            **part(own, Member),
+            **scalars,
+        )
+        if (member.half_width < 0).any() or (member.scaler.divisor < 0).any():
+            raise ModelFileError("the model has intervals or a scaling that cannot be")
+        members.append(member)
+    return FittedModel(
+        config=config,
+        feature_names=model["feature_names"],
+        members=tuple(members),
+        features=FeatureSummary(**part("features.", FeatureSummary)),
+        calibration=Calibration(model["calibration_kind"], np.sort(arrays["calibration.scores"])),
+        training=model["training"],
+    )

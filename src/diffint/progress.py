@@ -1,0 +1,42 @@
+"""A bar for long work, quiet where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .config import Config
+from .training import Progress
+
+
+@contextmanager
+def training_progress(config: Config, verbose: int) -> Iterator[Progress | None]:
+    """A callback that draws epoch, loss and time left; None when nothing should be drawn."""
+    if not verbose or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
+        TextColumn("loss {task.fields[loss]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        total = config.epochs * config.n_members
+        task = bar.add_task("", total=total, epoch=0, epochs=config.epochs, loss="–")
+        done, lock = 0, threading.Lock()
+
+        def advance(_member: int, loss: float) -> None:
+            nonlocal done
+            with lock:
+                done += 1
+                bar.update(task, advance=1, epoch=done // config.n_members, loss=f"{loss:.4f}")
+
+        yield advance

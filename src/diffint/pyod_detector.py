@@ -1,0 +1,79 @@
+"""DiffIntDetector: the detector behind PyOD's contract (install the extra ``pyod``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyod.models.base import BaseDetector
+
+from .config import RECOMMENDED
+from .estimator import DiffInt
+
+
+class DiffIntDetector(BaseDetector):  # type: ignore[misc]
+    """`DiffInt` with PyOD's meaning of `contamination`: the share of outliers in the training set.
+
+    `fit` trains on the rows given and scores them; `threshold_` and `labels_` follow from
+    `contamination`. The parameters are those of `DiffInt`, of which this is a thin skin; the
+    fitted `DiffInt` is `detector_`.
+    """
+
+    def __init__(
+        self,
+        contamination: float = 0.1,
+        *,
+        n_units: int = RECOMMENDED.n_units,
+        temperature: float = RECOMMENDED.temperature,
+        n_members: int = RECOMMENDED.n_members,
+        hidden_width: int = RECOMMENDED.hidden_width,
+        decoder: str = RECOMMENDED.decoder,
+        scaling: str = RECOMMENDED.scaling,
+        init: str = RECOMMENDED.init,
+        error: str = RECOMMENDED.error,
+        epochs: int = RECOMMENDED.epochs,
+        learning_rate: float = RECOMMENDED.learning_rate,
+        schedule: str = RECOMMENDED.schedule,
+        batch_size: int | None = RECOMMENDED.batch_size,
+        support_decay: float = RECOMMENDED.support_decay,
+        device: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(contamination=contamination)
+        self.n_units = n_units
+        self.temperature = temperature
+        self.n_members = n_members
+        self.hidden_width = hidden_width
+        self.decoder = decoder
+        self.scaling = scaling
+        self.init = init
+        self.error = error
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.support_decay = support_decay
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> DiffIntDetector:
+        """Fit on X (rows, features); `y` is ignored."""
+        self._set_n_classes(y)
+        shared = {k: v for k, v in self.get_params().items() if k != "contamination"}
+        # PyOD thresholds the training scores itself, so no row is left out for calibration.
+        self.detector_ = DiffInt(calibration="training", **shared).fit(X)
+        self.decision_scores_ = self.detector_.anomaly_score(X)
+        self._process_decision_scores()
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Anomaly scores of the rows of X; higher is more anomalous. (rows,)"""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
+        return self.detector_.anomaly_score(X)

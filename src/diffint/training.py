@@ -1,0 +1,163 @@
+"""The training loop: batches, schedule, support, members side by side, progress."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import Config, batch_size_for
+from .errors import TrainingError
+from .parameters import Parameters, initial_parameters
+
+# Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
+# that an interrupt is heard soon.
+_ELEMENTS_PER_CALL = 2e8
+
+Progress = Callable[[int, float], None]
+"""Called after every epoch of every member with (member, loss)."""
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One member's work: its scaled rows (rows, features) float32, and its own randomness."""
+
+    rows: NDArray[np.float32]
+    seed: np.random.SeedSequence
+
+
+@dataclass(frozen=True)
+class TrainedMember:
+    """What training one member gives.
+
+    start, parameters: before and after; decoder weights as in force.
+    support: (units, features) bias-corrected running mean of memberships.
+    history: (epochs,) mean loss.
+    """
+
+    start: Parameters
+    parameters: Parameters
+    support: NDArray[np.float32]
+    history: NDArray[np.float64]
+
+
+def train_members(
+    runs: list[TrainingRun],
+    config: Config,
+    device: str = "cpu",
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[TrainedMember]:
+    """Train every run: on a GPU all at once, on the CPU up to `n_jobs` at a time.
+
+    The results do not depend on `n_jobs`.
+    """
+    stop = threading.Event()
+
+    def train(member: int) -> TrainedMember:
+        return _train_member(runs[member], config, stop, lambda v: progress and progress(member, v))
+
+    if n_jobs == 1 or len(runs) == 1:
+        return [train(member) for member in range(len(runs))]
+    pool = ThreadPoolExecutor(min(n_jobs, len(runs)), thread_name_prefix="diffint")
+    try:
+        futures = [pool.submit(train, member) for member in range(len(runs))]
+        pending: set[Future[TrainedMember]] = set(futures)
+        while pending:
+            # Waking up now and then lets an interrupt through on every system.
+            done, pending = wait(pending, timeout=0.2)
+            for future in done:
+                future.result()  # raises what the member raised
+        return [future.result() for future in futures]
+    finally:
+        # After an interrupt or an error the other members stop at their next call.
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator[NDArray[np.int64]]:
+    """A fresh permutation of the rows for every epoch."""
+    for _ in range(epochs):
+        yield rng.permutation(n_rows)
+
+
+def _train_member(
+    run: TrainingRun, config: Config, stop: threading.Event, report: Callable[[float], Any]
+) -> TrainedMember:
+    from .compiled import layout, spectral, steps
+    from .intervals.cpu import largest_magnitude
+
+    rng = np.random.default_rng(run.seed)
+    n_rows, n_features = run.rows.shape
+    start = initial_parameters(rng, run.rows, config)
+    batch_size = min(config.batch_size or batch_size_for(n_rows), n_rows)
+    steps_per_epoch = -(-n_rows // batch_size)
+    shape = layout.shape_of(
+        start, config.temperature, config.decoder == "certified", largest_magnitude(run.rows)
+    )
+    flat = layout.pack(start, shape)
+    gradient, moment1, moment2 = (np.zeros_like(flat) for _ in range(3))
+    weights, gradients = layout.views(flat, shape), layout.views(gradient, shape)
+    singular = spectral.start_spectral(np.random.default_rng(rng.integers(2**63)), weights, shape)
+    work = layout.workspace(shape, batch_size)
+    support = np.zeros_like(weights.center, dtype=np.float64)
+    support_weight = np.zeros(n_features)
+    schedule = layout.Schedule(
+        float(config.learning_rate), config.epochs * steps_per_epoch, config.schedule == "cosine"
+    )
+    elements_per_step = batch_size * config.n_units * n_features
+    rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))
+
+    history = np.zeros(config.epochs)
+    step = 0
+    for epoch, order in enumerate(epoch_orders(rng, n_rows, config.epochs)):
+        total = 0.0
+        for first in range(0, n_rows, rows_per_call):
+            if stop.is_set():
+                raise TrainingError("training was stopped")
+            loss, step = steps.train_steps(
+                run.rows,
+                order,
+                first,
+                min(first + rows_per_call, n_rows),
+                batch_size,
+                step,
+                schedule,
+                shape,
+                flat,
+                gradient,
+                moment1,
+                moment2,
+                weights,
+                gradients,
+                singular,
+                work,
+                support,
+                support_weight,
+                float(config.support_decay),
+            )
+            total += loss
+        history[epoch] = total / n_rows
+        if not np.isfinite(history[epoch]):
+            raise TrainingError(
+                f"the loss is not finite after epoch {epoch + 1}; "
+                "use scaling='minmax' or a smaller learning_rate"
+            )
+        report(float(history[epoch]))
+
+    # The certified decoder is stored with the weights in force, normalised one last time.
+    spectral.use_weights(weights, shape, singular, work, 1)
+    weights.hidden_weight[:] = work.hidden_weight
+    weights.output_weight[:] = work.output_weight
+    corrected = support / np.where(support_weight > 0, support_weight, 1.0)[:, None]
+    return TrainedMember(
+        start=start,
+        parameters=layout.unpack(weights, shape),
+        support=corrected[:, : shape.units].T.astype(np.float32),
+        history=history,
+    )

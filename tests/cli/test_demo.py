@@ -1,0 +1,44 @@
+import subprocess
+import sys
+
+import numpy as np
+
+from diffint import DiffInt
+from diffint.datasets import breast_cancer
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "diffint", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_demo(tmp_path):
+    done = run("demo", "--folder", str(tmp_path / "out"), "--top", "5")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for expected in ("malignant", "AUROC 0.9", "worst area", "Model file:"):
+        assert expected in done.stdout
+    shown = done.stdout.partition("Model file:")[0]
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "…" not in shown  # nothing cut off
+    detector = DiffInt.load(tmp_path / "out" / "breast-cancer.diffint")
+    table = breast_cancer()
+    assert list(detector.feature_names_in_) == table.feature_names
+    scores = detector.model_.calibration.scores
+    assert np.isfinite(scores).all()
+
+
+def test_demo_into_a_place_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    done = run("demo", "--folder", str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_version_and_help():
+    from diffint import __version__
+
+    assert run("--version").stdout.strip() == f"diffint {__version__}"
+    assert "demo" in run("--help").stdout
+    assert run("nonsense").returncode == 2

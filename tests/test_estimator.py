@@ -1,0 +1,373 @@
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import diffint
+from diffint import CalibrationWarning, DiffInt, InputError, InputWarning, TrainingWarning
+
+from .conftest import QUICK, make_rows
+
+
+def test_scikit_learns_own_checks():
+    small = {**QUICK, "n_units": 8, "epochs": 3, "false_positive_rate": 0.1, "device": "cpu"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(DiffInt(**small), on_fail=None)
+    failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert not failed
+    assert len([r for r in results if r["status"] == "passed"]) > 40
+
+
+def test_presets():
+    paper = DiffInt.paper(epochs=7)
+    assert (paper.epochs, paper.n_members, paper.init) == (7, 1, "gaussian")
+    assert DiffInt.paper().learning_rate == 5e-5
+    assert (DiffInt().n_members, DiffInt().init) == (3, "data")
+
+
+def test_anomalies_stand_out(fitted, rows):
+    wild = rows[:50].copy()
+    wild[:, 2] = rows[:, 2].max() + np.ptp(rows[:, 2])
+    assert fitted.anomaly_score(wild).mean() > 2 * fitted.anomaly_score(rows).mean()
+    assert (fitted.predict(wild) == -1).mean() > 0.9
+
+
+def test_scores_decisions_and_labels_agree(fitted, rows):
+    scores = fitted.anomaly_score(rows)
+    np.testing.assert_array_equal(fitted.score_samples(rows), -scores)
+    np.testing.assert_array_equal(fitted.decision_function(rows), -scores - fitted.offset_)
+    np.testing.assert_array_equal(fitted.predict(rows) == -1, fitted.decision_function(rows) < 0)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2, 0.5])
+def test_the_rate_can_be_changed_without_a_refit(fitted, rate):
+    detector = pickle.loads(pickle.dumps(fitted))
+    detector.set_params(false_positive_rate=rate)
+    x = make_rows(500, seed=1)
+    np.testing.assert_array_equal(detector.predict(x) == -1, detector.p_values(x) <= rate)
+
+
+def test_a_detector_made_like_the_paper_warns_of_optimistic_p_values(rows):
+    detector = DiffInt.paper(**{**QUICK, "n_members": 1}).fit(rows)
+    with pytest.warns(CalibrationWarning, match="optimistic"):
+        detector.p_values(rows)
+
+
+@pytest.mark.parametrize("calibration", ["members", "holdout"])
+def test_fresh_inliers_keep_the_rate(calibration):
+    shares = []
+    for seed in range(5):
+        x = make_rows(1000, seed=3)
+        np.random.default_rng(seed).shuffle(x)
+        settings = {**QUICK, "random_state": seed, "calibration": calibration}
+        detector = DiffInt(**settings).fit(x[:600])
+        shares.append((detector.p_values(x[600:]) <= 0.1).mean())
+    assert np.mean(shares) <= 0.1 + 2 * np.std(shares, ddof=1) / np.sqrt(5) + 0.01
+
+
+def test_known_anomalies_are_left_out(rows):
+    wild = np.vstack([rows, rows[:20] + 1e6])
+    mask = np.r_[np.zeros(len(rows)), np.ones(20)]
+    assert DiffInt(**QUICK).fit(wild, anomalies=mask).model_.training.n_known_anomalies == 20
+    clean = DiffInt(**QUICK).fit(rows)
+    np.testing.assert_array_equal(
+        DiffInt(**QUICK).fit(wild, anomalies=mask).anomaly_score(rows), clean.anomaly_score(rows)
+    )
+
+
+def test_labels_are_ignored(rows):
+    a = DiffInt(**QUICK).fit(rows, np.ones(len(rows))).anomaly_score(rows)
+    np.testing.assert_array_equal(a, DiffInt(**QUICK).fit(rows).anomaly_score(rows))
+
+
+class TestDeterminism:
+    @pytest.mark.parametrize("settings", [{}, {"decoder": "certified"}, {"init": "gaussian"}])
+    def test_same_seed_same_bits(self, rows, settings):
+        first = DiffInt(**QUICK, **settings, n_jobs=1)
+        scores = first.fit(rows).anomaly_score(rows)
+        np.testing.assert_array_equal(first.fit(rows).anomaly_score(rows), scores)
+        second = DiffInt(**QUICK, **settings, n_jobs=2).fit(rows)
+        np.testing.assert_array_equal(second.anomaly_score(rows), scores)
+
+    def test_other_seeds_differ(self, rows):
+        a, b = (DiffInt(**{**QUICK, "random_state": s}).fit(rows) for s in (0, 1))
+        assert not np.array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
+
+    def test_no_seed_is_fresh_entropy_each_time(self, rows):
+        a, b = (DiffInt(**{**QUICK, "random_state": None}).fit(rows) for _ in range(2))
+        assert not np.array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
+
+    @pytest.mark.parametrize("random_state", [0, None])
+    def test_no_global_state_is_touched(self, rows, random_state):
+        import torch
+
+        torch.manual_seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        before = (np.random.get_state()[1].copy(), torch.get_rng_state().clone())  # noqa: NPY002
+        threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+        DiffInt(**{**QUICK, "random_state": random_state}).fit(rows).predict(rows)
+        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+        assert torch.equal(torch.get_rng_state(), before[1])
+        assert (torch.get_num_threads(), torch.get_default_dtype()) == (threads, dtype)
+
+    def test_a_row_does_not_depend_on_its_neighbours(self, fitted):
+        x = make_rows(10_007, seed=2)
+        x[::7, 1] = np.nan
+        scores = fitted.anomaly_score(x)
+        order = np.random.default_rng(0).permutation(len(x))
+        np.testing.assert_array_equal(fitted.anomaly_score(x[order]), scores[order])
+        alone = np.array([fitted.anomaly_score(x[i : i + 1])[0] for i in range(0, len(x), 501)])
+        np.testing.assert_allclose(alone, scores[::501], rtol=0, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def holed():
+    x = make_rows(400, seed=4)
+    x[np.random.default_rng(1).random(x.shape) < 0.1] = np.nan
+    return x
+
+
+class TestMissingValues:
+    def test_fit_and_score(self, holed):
+        detector = DiffInt(**QUICK).fit(holed)
+        assert np.isfinite(detector.anomaly_score(holed)).all()
+        np.testing.assert_allclose(
+            detector.model_.features.missing_share, np.isnan(holed).mean(axis=0)
+        )
+
+    def test_the_score_is_the_mean_over_present_features(self, fitted, rows):
+        from diffint.contributions import feature_contributions
+
+        x = rows[:20].copy()
+        x[:, 3] = np.nan
+        parts = feature_contributions(fitted.model_, x)
+        assert (parts[:, 3] == 0).all()
+        np.testing.assert_allclose(parts.sum(axis=1), fitted.anomaly_score(x), rtol=1e-6)
+
+    def test_a_blank_row_scores_zero_with_a_warning(self, fitted, rows):
+        x = np.vstack([rows[:2], np.full((1, rows.shape[1]), np.nan)])
+        with pytest.warns(InputWarning, match="1 rows have no value"):
+            scores = fitted.anomaly_score(x)
+        assert scores[2] == 0.0
+        assert (scores[:2] > 0).all()
+
+    def test_blank_rows_and_columns_in_training(self, holed):
+        x = holed.copy()
+        x[:3] = np.nan
+        x[:, 2] = np.nan
+        with pytest.warns(InputWarning) as caught:
+            detector = DiffInt(**QUICK).fit(x)
+        messages = " ".join(str(w.message) for w in caught)
+        assert "3 rows have no value" in messages
+        assert "'x2'" in messages
+        assert detector.model_.training.n_blank_rows == 3
+        changed = x[3:].copy()
+        changed[:, 2] = 1e9
+        np.testing.assert_array_equal(
+            detector.anomaly_score(changed), detector.anomaly_score(x[3:])
+        )
+
+
+class TestOddTables:
+    @pytest.mark.parametrize("scale", [1e300, 1e-300])
+    def test_huge_and_tiny_values(self, rows, scale):
+        scores = (
+            DiffInt(**QUICK)
+            .fit(rows / np.abs(rows).max() * scale)
+            .anomaly_score(rows / np.abs(rows).max() * scale)
+        )
+        assert np.isfinite(scores).all()
+        assert scores.std() > 0
+
+    @pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool, np.float32])
+    def test_dtypes(self, dtype):
+        x = np.random.default_rng(0).integers(0, 2, (100, 4)).astype(dtype)
+        assert np.isfinite(DiffInt(**QUICK).fit(x).anomaly_score(x)).all()
+
+    def test_big_integers(self):
+        x = np.random.default_rng(0).integers(2**60, 2**62, (100, 2))
+        assert np.isfinite(DiffInt(**QUICK).fit(x).anomaly_score(x)).all()
+
+    def test_one_column(self):
+        x = np.random.default_rng(0).normal(size=(100, 1))
+        detector = DiffInt(**QUICK).fit(x)
+        assert detector.anomaly_score([[9.0]])[0] > np.median(detector.anomaly_score(x))
+
+    def test_a_constant_table_tells_values_that_differ(self):
+        with pytest.warns(InputWarning, match="constant"):
+            detector = DiffInt(**{**QUICK, "epochs": 30}).fit(np.full((50, 2), 3.0))
+        same, other = detector.anomaly_score([[3.0, 3.0], [3.0, 4.0]])
+        assert other > same
+
+    @pytest.mark.parametrize("n_rows", [2, 3, 5, 10])
+    def test_a_handful_of_rows_fits_with_a_warning(self, rows, n_rows):
+        with pytest.warns(CalibrationWarning):
+            detector = DiffInt(**QUICK).fit(rows[:n_rows])
+        assert np.isfinite(detector.anomaly_score(rows)).all()
+
+    def test_fewer_rows_than_a_batch(self, rows):
+        assert DiffInt(**QUICK, batch_size=1000).fit(rows).model_.training.batch_size == 1000
+
+    @pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+    @pytest.mark.parametrize("temperature", [0.001, 0.1, 10.0])
+    def test_scalings_and_temperatures(self, scaling, temperature):
+        x = np.random.default_rng(0).normal(size=(80, 3)) * 5
+        detector = DiffInt(**QUICK, scaling=scaling, temperature=temperature).fit(x)
+        assert np.isfinite(detector.anomaly_score(x * 100)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_units": 0}, "n_units"),
+        ({"temperature": -1}, "temperature"),
+        ({"false_positive_rate": 1.0}, "false_positive_rate"),
+        ({"device": "tpu"}, "device='tpu'"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"random_state": "x"}, "random_state"),
+        ({"random_state": -1}, "random_state"),
+        ({"decoder": "deep"}, "decoder"),
+    ],
+)
+def test_bad_settings_are_refused_at_fit(rows, settings, message):
+    with pytest.raises(InputError, match=message):
+        DiffInt(**{**QUICK, **settings}).fit(rows)
+
+
+def test_a_gpu_that_is_not_there_is_said_so(rows):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InputError, match="device='cuda' cannot be used"):
+        DiffInt(**QUICK, device="cuda").fit(rows)
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "anomaly_score", "score_samples", "p_values", "reconstruct"]
+)
+def test_unfitted_use(method):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError, match="not fitted"):
+        getattr(DiffInt(), method)(np.ones((2, 2)))
+    with pytest.raises(NotFittedError):
+        _ = DiffInt().offset_
+
+
+def test_reconstruction_is_in_original_units(rows):
+    detector = DiffInt(**{**QUICK, "epochs": 100}).fit(rows)
+    error = np.abs(detector.reconstruct(rows) - rows) / np.ptp(rows, axis=0)
+    assert error.mean() < 0.1
+
+
+class TestTraining:
+    def test_history_and_movement(self, fitted):
+        assert fitted.history_.shape == (QUICK["epochs"],)
+        assert fitted.history_[-1] < fitted.history_[0]
+        assert all(m.center_movement > 0 for m in fitted.model_.members)
+
+    def test_intervals_that_did_not_move_are_reported(self, rows):
+        with pytest.warns(TrainingWarning, match="hardly moved"):
+            DiffInt(**QUICK, learning_rate=1e-9).fit(rows)
+
+    def test_a_loss_that_did_not_fall_is_reported(self, rows):
+        with pytest.warns(TrainingWarning, match="did not fall"):
+            DiffInt(**QUICK, learning_rate=1e-30).fit(rows)
+
+    def test_interrupt_leaves_it_unfitted_at_once(self, rows):
+        detector = DiffInt(**{**QUICK, "epochs": 10_000_000, "n_jobs": 2})
+        DiffInt(**QUICK).fit(rows)  # compiled by now
+        timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        started = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            detector.fit(rows)
+        assert time.perf_counter() - started < 3
+        assert not hasattr(detector, "model_")
+
+    def test_an_interrupted_refit_does_not_keep_the_old_model(self, rows):
+        detector = DiffInt(**QUICK).fit(rows)
+        detector.set_params(epochs=10_000_000)
+        timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            detector.fit(rows)
+        assert not hasattr(detector, "model_")
+
+    def test_no_output_without_a_terminal(self, rows, capfd):
+        DiffInt(**QUICK, verbose=1).fit(rows)
+        assert capfd.readouterr() == ("", "")
+
+
+class TestScikitLearnTools:
+    def test_pipeline_and_clone(self, rows):
+        pipeline = clone(make_pipeline(StandardScaler(), DiffInt(**QUICK)))
+        assert set(pipeline.fit_predict(rows)) <= {-1, 1}
+
+    def test_grid_search(self, rows):
+        x = np.vstack([rows, rows[:60] * 3])
+        y = np.r_[np.zeros(300), np.ones(60)]
+
+        def auroc(estimator, X, y):
+            return roc_auc_score(y, estimator.anomaly_score(X))
+
+        folds = StratifiedKFold(2)
+        search = GridSearchCV(
+            DiffInt(**QUICK), {"temperature": [0.05, 0.1]}, scoring=auroc, cv=folds
+        )
+        assert search.fit(x, y).best_score_ > 0.5
+
+    def test_joblib(self, rows):
+        jobs = [joblib.delayed(DiffInt(**QUICK).fit)(rows) for _ in range(2)]
+        a, b = joblib.Parallel(n_jobs=2)(jobs)
+        np.testing.assert_array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
+
+    def test_frames_in_frames_checked(self, rows):
+        frame = pd.DataFrame(rows, columns=list("abcde"))
+        detector = DiffInt(**QUICK).fit(frame)
+        np.testing.assert_array_equal(
+            detector.anomaly_score(frame), DiffInt(**QUICK).fit(rows).anomaly_score(rows)
+        )
+        assert detector.model_.feature_names == tuple("abcde")
+
+
+def test_importing_and_scoring_need_no_torch():
+    script = """
+    import sys
+    class NoTorch:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == "torch":
+                raise ImportError("torch is blocked")
+    sys.meta_path.insert(0, NoTorch())
+    import numpy as np, diffint
+    heavy = {"numba", "matplotlib", "rich", "safetensors"} & set(sys.modules)
+    assert not heavy, heavy
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    d = diffint.DiffInt(n_units=8, epochs=2, hidden_width=8, random_state=0).fit(x)
+    assert np.isfinite(d.anomaly_score(x)).all()
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], check=True)
+
+
+def test_version_is_the_packages():
+    from importlib.metadata import version
+
+    assert diffint.__version__ == version("diffint-ad")

@@ -1,0 +1,93 @@
+import numpy as np
+
+from diffint.alignment import match_units, stabilities
+from diffint.importance import label_free_importance
+from diffint.intervals import reference
+from diffint.measuring import (
+    coverages,
+    joint_coverages,
+    mean_memberships,
+    pattern_ranges,
+    summarise_features,
+)
+
+
+def boxes(n_rows=200, n_units=6, n_features=4, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 1, (n_rows, n_features)).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    center = rng.uniform(-0.5, 0.5, (n_units, n_features)).astype(np.float32)
+    return rows, center - 0.6, center + 0.6
+
+
+def test_mean_memberships():
+    rows, lower, upper = boxes()
+    membership = np.exp(reference.log_memberships(rows, lower, upper, 0.1))
+    present = np.where(np.isnan(rows)[:, None, :], np.nan, membership)
+    np.testing.assert_allclose(
+        mean_memberships(rows, lower, upper, 0.1), np.nanmean(present, axis=0), atol=1e-5
+    )
+
+
+def test_coverages_alone_and_together():
+    rows, lower, upper = boxes()
+    inside = (rows[:, None] >= lower) & (rows[:, None] <= upper)
+    present = ~np.isnan(rows)
+    alone = coverages(rows, lower, upper)
+    np.testing.assert_allclose(alone, inside.sum(axis=0) / present.sum(axis=0), atol=1e-6)
+    importance = np.random.default_rng(1).random(lower.shape)
+    together = joint_coverages(rows, lower, upper, importance)
+    for k in range(len(lower)):
+        for n in range(1, rows.shape[1] + 1):
+            chosen = np.argsort(-importance[k])[:n]
+            kept = (inside[:, k] | np.isnan(rows))[:, chosen].all(axis=1)
+            assert together[k, n - 1] == np.float32(kept.mean())
+
+
+def test_pattern_ranges():
+    rows, lower, upper = boxes()
+    counts, low, up = pattern_ranges(rows, lower, upper, 0.1)
+    unit = reference.log_box_memberships(rows, lower, upper, 0.1).argmax(axis=1)
+    np.testing.assert_array_equal(counts, np.bincount(unit, minlength=6))
+    own = rows[unit == counts.argmax()]
+    inside = (own >= low[counts.argmax()]) & (own <= up[counts.argmax()])
+    share = inside.sum(axis=0) / (~np.isnan(own)).sum(axis=0)
+    assert (share > 0.85).all()
+    assert np.isnan(low[counts == 0]).all()
+
+
+def test_feature_summary():
+    x = np.column_stack([np.arange(100.0), np.linspace(0, 1, 100), np.full(100, 5.0)])
+    x[:10, 0] = np.nan
+    summary = summarise_features(x)
+    np.testing.assert_allclose(summary.missing_share, [0.1, 0, 0])
+    np.testing.assert_array_equal(summary.whole, [True, False, True])
+    np.testing.assert_array_equal(summary.bin_counts.sum(axis=1), [90, 100, 100])
+    assert summary.quantiles[0, 0] == 10
+    assert summary.quantiles[1, 5] == 0.5
+
+
+def test_units_are_matched_and_identical_members_are_stable():
+    rng = np.random.default_rng(0)
+    lower = rng.normal(size=(8, 3))
+    upper = lower + 1.0
+    order = rng.permutation(8)
+    center, half = (lower + upper) / 2, (upper - lower) / 2
+    match = match_units((center, half), (center[order], half[order]))
+    np.testing.assert_array_equal(order[match], np.arange(8))
+    same = stabilities([lower, lower[order]], [upper, upper[order]], np.full(3, 2.0))
+    for stability in same:
+        np.testing.assert_allclose(stability, 1.0)
+    apart = stabilities([lower, lower + 0.4], [upper, upper + 0.4], np.full(3, 2.0))[0]
+    np.testing.assert_allclose(apart, 1 / (1 + 0.2 / 2.0 / 0.1))
+    np.testing.assert_allclose(stabilities([lower], [upper], np.full(3, 2.0))[0], 1.0)
+
+
+def test_importance_lies_between_zero_and_one():
+    rng = np.random.default_rng(0)
+    half_width = rng.uniform(0, 4, (5, 3))
+    value = label_free_importance(
+        rng.random((5, 3)), half_width, rng.random((5, 3)), np.full(3, 2.0)
+    )
+    assert ((value >= 0) & (value <= 1)).all()
+    assert (value[half_width >= 2.0] == 0).all()

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("pyod")
+
+from pyod.models.base import BaseDetector
+from pyod.models.combination import average, maximization
+from pyod.models.feature_bagging import FeatureBagging
+from sklearn.base import clone
+
+from diffint import DiffInt
+from diffint.pyod_detector import DiffIntDetector
+
+from .conftest import make_rows
+
+QUICK = {"n_units": 16, "hidden_width": 16, "epochs": 5, "n_members": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return DiffIntDetector(contamination=0.1, **QUICK).fit(make_rows())
+
+
+def test_it_is_a_pyod_detector(detector):
+    assert isinstance(detector, BaseDetector)
+    assert isinstance(clone(detector), DiffIntDetector)
+    assert clone(detector).n_units == 16
+
+
+def test_contamination_has_pyods_meaning(detector):
+    assert detector.decision_scores_.shape == (300,)
+    assert detector.labels_.sum() == pytest.approx(30, abs=1)
+    np.testing.assert_array_equal(
+        detector.labels_, (detector.decision_scores_ > detector.threshold_).astype(int)
+    )
+
+
+def test_scores_are_the_detectors(detector):
+    x = make_rows(50, seed=2)
+    expected = DiffInt(**QUICK, calibration="training").fit(make_rows()).anomaly_score(x)
+    np.testing.assert_array_equal(detector.decision_function(x), expected)
+    np.testing.assert_array_equal(
+        detector.decision_function(make_rows()), detector.decision_scores_
+    )
+
+
+def test_pyods_own_methods(detector):
+    x = make_rows(50, seed=2)
+    assert set(detector.predict(x)) <= {0, 1}
+    probability = detector.predict_proba(x)
+    assert probability.shape == (50, 2)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    _, confidence = detector.predict(x, return_confidence=True)
+    assert ((confidence >= 0) & (confidence <= 1)).all()
+    np.testing.assert_array_equal(confidence, detector.predict_confidence(x))
+    assert detector.predict_proba(x, method="unify").shape == (50, 2)
+
+
+def test_combination_and_ensemble_helpers():
+    x = make_rows()
+    detectors = [DiffIntDetector(**{**QUICK, "random_state": s}).fit(x) for s in range(2)]
+    scores = np.column_stack([d.decision_scores_ for d in detectors])
+    assert average(scores).shape == maximization(scores).shape == (300,)
+    bagging = FeatureBagging(DiffIntDetector(**QUICK), n_estimators=2, random_state=0).fit(x)
+    assert np.isfinite(bagging.decision_scores_).all()
+
+
+def test_unfitted_use():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        DiffIntDetector().decision_function(make_rows())
+
+
+@pytest.mark.parametrize("contamination", [0.0, 0.7])
+def test_bad_contamination(contamination):
+    with pytest.raises(ValueError, match="contamination"):
+        DiffIntDetector(contamination=contamination)
