@@ -19,7 +19,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt, TrainingWarning
-from diffint.config import batch_size_for
+from diffint.config import paper_batch_size
 from diffint.datasets import adbench_files, read_adbench
 
 PAPER_AUROC = {
@@ -44,7 +44,7 @@ def run(path: Path, seed: int, device: str) -> tuple[float, float]:
         table.x, table.y, test_size=0.4, random_state=seed
     )
     detector = DiffInt.paper(
-        batch_size=batch_size_for(len(table.x)), random_state=seed, device=device
+        batch_size=paper_batch_size(len(table.x)), random_state=seed, device=device
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)

@@ -1,6 +1,6 @@
 import pytest
 
-from diffint.config import PAPER, RECOMMENDED, Config, batch_size_for, check_false_positive_rate
+from diffint.config import PAPER, RECOMMENDED, Config, check_false_positive_rate, paper_batch_size
 from diffint.errors import InputError
 
 
@@ -21,7 +21,18 @@ def test_recommended_preset():
     ("rows", "size"), [(10, 64), (10_000, 64), (10_001, 512), (20_000, 512), (20_001, 1024)]
 )
 def test_batch_size_by_rows(rows, size):
-    assert batch_size_for(rows) == size
+    assert paper_batch_size(rows) == size
+    assert PAPER.settled(rows, rows).batch_size == size
+    assert PAPER.settled(rows, rows).epochs == 1000
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "epochs"),
+    [(10, 64, 100), (1000, 64, 100), (6400, 64, 20), (100_000, 256, 5), (10**9, 256, 1)],
+)
+def test_automatic_batch_size_and_epochs(rows, size, epochs):
+    settled = RECOMMENDED.settled(rows, rows)
+    assert (settled.batch_size, settled.epochs) == (size, epochs)
 
 
 @pytest.mark.parametrize(

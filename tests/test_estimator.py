@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -20,7 +21,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import diffint
-from diffint import CalibrationWarning, DiffInt, InputError, InputWarning, TrainingWarning
+from diffint import (
+    CalibrationWarning,
+    DiffInt,
+    InputError,
+    InputWarning,
+    TrainingError,
+    TrainingWarning,
+)
 
 from .conftest import QUICK, make_rows
 
@@ -163,7 +171,7 @@ class TestMissingValues:
 
     def test_a_blank_row_scores_zero_with_a_warning(self, fitted, rows):
         x = np.vstack([rows[:2], np.full((1, rows.shape[1]), np.nan)])
-        with pytest.warns(InputWarning, match="1 rows have no value"):
+        with pytest.warns(InputWarning, match="1 rows have no value in any column"):
             scores = fitted.anomaly_score(x)
         assert scores[2] == 0.0
         assert (scores[:2] > 0).all()
@@ -226,7 +234,7 @@ class TestOddTables:
         assert DiffInt(**QUICK, batch_size=1000).fit(rows).model_.training.batch_size == 1000
 
     @pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
-    @pytest.mark.parametrize("temperature", [0.001, 0.1, 10.0])
+    @pytest.mark.parametrize("temperature", [1e-40, 0.001, 0.1, 10.0, 1e40])
     def test_scalings_and_temperatures(self, scaling, temperature):
         x = np.random.default_rng(0).normal(size=(80, 3)) * 5
         detector = DiffInt(**QUICK, scaling=scaling, temperature=temperature).fit(x)
@@ -264,8 +272,6 @@ def test_a_gpu_that_is_not_there_is_said_so(rows):
     "method", ["predict", "anomaly_score", "score_samples", "p_values", "reconstruct"]
 )
 def test_unfitted_use(method):
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError, match="not fitted"):
         getattr(DiffInt(), method)(np.ones((2, 2)))
     with pytest.raises(NotFittedError):
@@ -315,6 +321,60 @@ class TestTraining:
     def test_no_output_without_a_terminal(self, rows, capfd):
         DiffInt(**QUICK, verbose=1).fit(rows)
         assert capfd.readouterr() == ("", "")
+
+
+class TestFailedFits:
+    def test_nothing_of_the_old_model_is_left(self, rows):
+        detector = DiffInt(**QUICK).fit(rows)
+        with pytest.raises(InputError):
+            detector.fit(np.array([[1.0], [np.inf], [2.0]]))
+        with pytest.raises(NotFittedError):
+            detector.anomaly_score(rows[:, :1])
+
+    def test_divergence_is_an_error(self, rows):
+        with pytest.raises(TrainingError, match=r"diverged.*smaller learning_rate"):
+            DiffInt(**{**QUICK, "epochs": 1}, learning_rate=1e20, batch_size=1000).fit(rows)
+
+
+def test_numpy_scalars_are_settings_like_any_other(rows, tmp_path):
+    settings = {**QUICK, "n_units": np.int64(8), "temperature": np.float32(0.1)}
+    detector = DiffInt(**settings, false_positive_rate=np.float64(0.05)).fit(rows)
+    detector.save(tmp_path / "m")
+    assert DiffInt.load(tmp_path / "m").n_units == 8
+
+
+def test_a_rate_that_is_out_of_reach_is_said_so_when_it_is_used(fitted, rows):
+    detector = pickle.loads(pickle.dumps(fitted))
+    detector.false_positive_rate = 1e-4
+    with pytest.warns(CalibrationWarning, match="cannot show a false-positive rate of 0.0001"):
+        detector.predict(rows)
+
+
+def test_a_feature_that_only_some_members_saw_is_reconstructed():
+    x = make_rows(60)
+    x[1:, 2] = np.nan
+    for seed in range(4):
+        detector = DiffInt(**{**QUICK, "n_members": 3, "random_state": seed}).fit(x)
+        known = any(not np.isnan(m.scaler.constant[2]) for m in detector.model_.members)
+        assert np.isfinite(detector.reconstruct(x[:1])[0, 2]) == known
+
+
+def test_ranges_that_differ_wildly_between_members():
+    x = np.random.default_rng(0).normal(size=(60, 2)) * 1e-160
+    x[0, 0] = 1e160
+    for seed in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            detector = DiffInt(**{**QUICK, "n_members": 3, "random_state": seed}).fit(x)
+        assert np.isfinite(detector.anomaly_score(x)).all()
+
+
+def test_a_fitted_model_cannot_be_changed(fitted):
+    for model in (fitted.model_, pickle.loads(pickle.dumps(fitted.model_))):
+        member = model.members[0]
+        for array in (member.center, member.scaler.offset, model.calibration.scores):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
 
 
 class TestScikitLearnTools:

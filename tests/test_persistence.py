@@ -146,6 +146,9 @@ class TestBadFiles:
             lambda m: m.update(members=[]),
             lambda m: m["calibration"].update(n_scores=0),
             lambda m: m["calibration"].update(n_scores=10**15),
+            lambda m: m["settings"].update(false_positive_rate=10**400),
+            lambda m: m["config"].update(temperature=10**400),
+            lambda m: m["members"][0].update(center_movement=10**400),
             lambda m: m["calibration"].update(kind="guess"),
             lambda m: m["settings"].update(false_positive_rate=7),
             lambda m: m.pop("training"),
@@ -231,10 +234,21 @@ class TestWriting:
             DiffInt().save(tmp_path / "m")
         assert os.listdir(tmp_path) == []
 
-    def test_permissions_are_the_users(self, saved):
+    def test_permissions_are_the_users_and_are_kept(self, fitted, saved):
         mask = os.umask(0)
         os.umask(mask)
         assert saved.stat().st_mode & 0o777 == 0o666 & ~mask
+        saved.chmod(0o600)
+        fitted.save(saved)
+        assert saved.stat().st_mode & 0o777 == 0o600
+
+    def test_a_link_stays_one(self, fitted, saved, tmp_path):
+        link = tmp_path / "link"
+        link.symlink_to(saved)
+        saved.write_bytes(b"")
+        fitted.save(link)
+        assert link.is_symlink()
+        assert saved.stat().st_size > 0
 
 
 def test_version_1_files_stay_readable():

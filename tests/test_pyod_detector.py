@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,9 @@ from pyod.models.base import BaseDetector
 from pyod.models.combination import average, maximization
 from pyod.models.feature_bagging import FeatureBagging
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
-from diffint import DiffInt
+from diffint import CalibrationWarning, DiffInt
 from diffint.pyod_detector import DiffIntDetector
 
 from .conftest import make_rows
@@ -66,8 +69,6 @@ def test_combination_and_ensemble_helpers():
 
 
 def test_unfitted_use():
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError):
         DiffIntDetector().decision_function(make_rows())
 
@@ -76,3 +77,17 @@ def test_unfitted_use():
 def test_bad_contamination(contamination):
     with pytest.raises(ValueError, match="contamination"):
         DiffIntDetector(contamination=contamination)
+
+
+def test_a_fit_that_fails_leaves_no_old_model():
+    detector = DiffIntDetector(**QUICK).fit(make_rows())
+    with pytest.raises(ValueError, match="infinity"):
+        detector.fit(np.full((5, 5), np.inf))
+    with pytest.raises(NotFittedError):
+        detector.decision_function(make_rows())
+
+
+def test_no_warning_about_settings_it_does_not_have():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CalibrationWarning)
+        DiffIntDetector(**QUICK).fit(make_rows(40))

@@ -67,3 +67,12 @@ def test_huge_and_tiny_ranges(kind, scale):
 def test_the_widest_range_there_is():
     x = np.array([[-1.7e308], [0.0], [1.7e308]])
     np.testing.assert_allclose(fit_scaler(x, "minmax").transform(x)[0][:, 0], [-1, 0, 1])
+
+
+@pytest.mark.parametrize("kind", ["standard", "none"])
+@pytest.mark.parametrize("constant", [0.0, 1e-9, 7.0])
+def test_values_that_differ_from_a_constant_stand_apart_everywhere(kind, constant):
+    scaler = fit_scaler(np.full((4, 1), constant), kind)
+    same, near, far = scaler.transform(np.array([[constant], [constant + 1e-9], [-1e9]]))[0][:, 0]
+    assert near - same == pytest.approx(2.0)
+    assert far - same == pytest.approx(-2.0)

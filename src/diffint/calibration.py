@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import CalibrationKind
+from .frozen import Frozen
 
 # More scores than this do not sharpen any threshold that people use.
 MAX_SCORES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Frozen):
     """Scores of inliers, ascending, and how they were obtained.
 
     kind: `"members"` (each row scored by the members that left it out), `"holdout"` (rows no

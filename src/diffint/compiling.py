@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 # Not "reassoc": with it the same row could be summed in another order beside other rows.
@@ -26,11 +32,45 @@ def compiled_sums(function: Callable[..., Any]) -> Any:
 
 
 def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # numba found no folder it can write to: compile in every process
-        return njit(**options)(function)
+    dispatcher = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    # No folder that can be written to: compile in every process.
+    with contextlib.suppress(RuntimeError):
+        dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache on disk, stamped with the sources of all kernels.
+
+    Numba looks only at the file of the function itself, but compiled code holds the functions it
+    calls as well: after a change of those it would go on running the old ones.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _kernel_sources()
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        # A disk that is full or became read-only costs the cache, not the fit.
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, data)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(signature, target_context)
+        except (OSError, EOFError, pickle.UnpicklingError):  # unreadable or half written
+            return None
+
+
+@functools.cache
+def _kernel_sources() -> str:
+    """A digest of every file whose code may end up in a kernel."""
+    here = Path(__file__).parent
+    files = [Path(__file__), here / "intervals" / "cpu.py", *(here / "compiled").glob("*.py")]
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -31,8 +31,10 @@ class Config:
     scaling: ``"minmax"`` to [−1, 1], ``"unit"`` to [0, 1], ``"standard"`` or ``"none"``.
     init: intervals start at training rows (``"data"``) or near zero (``"gaussian"``).
     error: score against the ``"unclipped"`` or the ``"clipped"`` scaled row.
-    epochs, learning_rate, schedule: the optimiser (Adam).
-    batch_size: rows per step; ``None`` chooses 64, 512 or 1024 by the number of rows.
+    epochs: passes over the rows; ``"auto"`` makes 100, fewer where that is over 2,000 steps.
+    learning_rate, schedule: of the optimiser (Adam); constant, or a half cosine over all steps.
+    batch_size: rows per step; ``"auto"`` takes 64, or 256 for tables of over 10,000 rows,
+        ``"paper"`` 64, 512 or 1024 for up to 10,000, up to 20,000, or more rows.
     support_decay: decay of the running mean of memberships (ρ).
     calibration: which rows give the threshold: each member's own left-out rows
         (``"members"``), one common ``"holdout"``, or the (optimistic) ``"training"`` rows.
@@ -46,25 +48,50 @@ class Config:
     scaling: Scaling = "minmax"
     init: Init = "data"
     error: ErrorKind = "unclipped"
-    epochs: int = 100
+    epochs: int | Literal["auto"] = "auto"
     learning_rate: float = 2e-3
     schedule: Schedule = "cosine"
-    batch_size: int | None = None
+    batch_size: int | Literal["auto", "paper"] = "auto"
     support_decay: float = 0.999
     calibration: CalibrationKind = "members"
 
     def __post_init__(self) -> None:
-        for name in ("n_units", "n_members", "hidden_width", "epochs"):
-            _require_integer(name, getattr(self, name))
-        if self.batch_size is not None:
-            _require_integer("batch_size", self.batch_size)
+        # Plain numbers, whatever NumPy scalars came in: they are saved as JSON.
+        for name in ("n_units", "n_members", "hidden_width"):
+            self._set(name, _integer(name, getattr(self, name)))
+        if not isinstance(self.epochs, str) or self.epochs != "auto":
+            self._set("epochs", _integer("epochs", self.epochs, "'auto'"))
+        if not isinstance(self.batch_size, str) or self.batch_size not in ("auto", "paper"):
+            self._set("batch_size", _integer("batch_size", self.batch_size, "'auto' or 'paper'"))
         for name in ("temperature", "learning_rate"):
-            _require_real(name, getattr(self, name), above=0.0)
-        _require_real("support_decay", self.support_decay, above=None, at_least=0.0, below=1.0)
+            self._set(name, _real(name, getattr(self, name), above=0.0))
+        self._set(
+            "support_decay", _real("support_decay", self.support_decay, at_least=0.0, below=1)
+        )
         for name, kind in _CHOICES.items():
-            if getattr(self, name) not in get_args(kind):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in get_args(kind):
                 options = ", ".join(repr(o) for o in get_args(kind))
-                raise InputError(f"{name}={getattr(self, name)!r} is not one of {options}")
+                raise InputError(f"{name}={value!r} is not one of {options}")
+            self._set(name, str(value))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def settled(self, n_rows: int, n_trained: int) -> Config:
+        """The same with batch size and epochs as numbers.
+
+        n_rows: rows of the table; n_trained: those that a member trains on.
+        """
+        batch_size, epochs = self.batch_size, self.epochs
+        if batch_size == "paper":
+            batch_size = paper_batch_size(n_rows)
+        elif batch_size == "auto":
+            batch_size = 64 if n_rows <= 10_000 else 256
+        if epochs == "auto":
+            steps_per_epoch = -(-n_trained // batch_size)
+            epochs = min(_MOST_EPOCHS, max(1, round(_ENOUGH_STEPS / steps_per_epoch)))
+        return replace(self, batch_size=batch_size, epochs=epochs)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -86,7 +113,12 @@ _CHOICES: dict[str, Any] = {
 }
 
 
-def batch_size_for(n_rows: int) -> int:
+# More steps than this did not raise the accuracy of the recommended configuration.
+_ENOUGH_STEPS = 2_000
+_MOST_EPOCHS = 100
+
+
+def paper_batch_size(n_rows: int) -> int:
     """The paper's batch size for a table of ``n_rows`` rows."""
     if n_rows <= 10_000:
         return 64
@@ -95,22 +127,23 @@ def batch_size_for(n_rows: int) -> int:
 
 def check_false_positive_rate(rate: object) -> float:
     """`rate` as a float strictly between 0 and 1, or an error that says so."""
-    _require_real("false_positive_rate", rate, above=0.0, below=1.0)
-    return float(rate)  # type: ignore[arg-type]
+    return _real("false_positive_rate", rate, above=0.0, below=1.0)
 
 
-def _require_integer(name: str, value: object) -> None:
+def _integer(name: str, value: object, otherwise: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name}={value!r} must be a whole number of at least 1")
+        alternative = f", or {otherwise}" if otherwise else ""
+        raise InputError(f"{name}={value!r} must be a whole number of at least 1{alternative}")
+    return int(value)
 
 
-def _require_real(
+def _real(
     name: str,
     value: object,
-    above: float | None,
+    above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
-) -> None:
+) -> float:
     wanted = "a finite number"
     if above is not None:
         wanted += f" above {above:g}"
@@ -118,14 +151,19 @@ def _require_real(
         wanted += f" of at least {at_least:g}"
     if below is not None:
         wanted += f" and below {below:g}"
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
     if (
-        not good
-        or (above is not None and not value > above)  # type: ignore[operator]
-        or (at_least is not None and not value >= at_least)  # type: ignore[operator]
-        or (below is not None and not value < below)  # type: ignore[operator]
+        not math.isfinite(number)
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (below is not None and not number < below)
     ):
-        raise InputError(f"{name}={value!r} must be {wanted}")
+        raise InputError(f"{name}={str(value)[:40]!s} must be {wanted}")
+    return number
 
 
 RECOMMENDED = Config()
@@ -137,6 +175,7 @@ PAPER = replace(
     epochs=1000,
     learning_rate=5e-5,
     schedule="constant",
+    batch_size="paper",
     calibration="training",
 )
 PRESETS = {"recommended": RECOMMENDED, "paper": PAPER}

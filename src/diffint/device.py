@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from .errors import InputError
 
+# Elements (rows × units × features × members × epochs) from which loading torch and compiling for
+# a GPU pays: several minutes of one core.
+_WORTH_A_GPU = 1e12
 
-def resolve_device(device: object) -> str:
-    """``"cpu"`` or ``"cuda"`` from what the user asked for, or an error that says what to do."""
+
+def resolve_device(device: object, elements: float) -> str:
+    """``"cpu"`` or ``"cuda"`` from what the user asked for, or an error that says what to do.
+
+    elements: how much there is to train; ``"auto"`` does not look for a GPU below what pays.
+    """
     if device == "cpu":
         return "cpu"
     if device == "auto":
-        return "cuda" if _cuda_problem() is None else "cpu"
+        return "cuda" if elements >= _WORTH_A_GPU and _cuda_problem() is None else "cpu"
     if device == "cuda" or (isinstance(device, str) and device.startswith("cuda:")):
         problem = _cuda_problem()
         if problem is not None:

@@ -60,10 +60,10 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         scaling: str = RECOMMENDED.scaling,
         init: str = RECOMMENDED.init,
         error: str = RECOMMENDED.error,
-        epochs: int = RECOMMENDED.epochs,
+        epochs: int | str = RECOMMENDED.epochs,
         learning_rate: float = RECOMMENDED.learning_rate,
         schedule: str = RECOMMENDED.schedule,
-        batch_size: int | None = RECOMMENDED.batch_size,
+        batch_size: int | str = RECOMMENDED.batch_size,
         support_decay: float = RECOMMENDED.support_decay,
         calibration: str = RECOMMENDED.calibration,
         false_positive_rate: float = 0.01,
@@ -107,29 +107,29 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         anomalies : True/False or 0/1 per row: known anomalies, left out of training.
         """
         from .fitting import fit_model
-        from .progress import training_progress
 
+        # First of all, so that a fit that fails or is interrupted leaves no old model behind.
+        self.__dict__.pop("model_", None)
         config = self._config()
-        check_false_positive_rate(self.false_positive_rate)
+        rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
-        device = resolve_device(self.device)
         seed = _seed_sequence(self.random_state)
         table = read_table(self, X, reset=True)
-        mask = read_anomalies(anomalies, len(table))
-        self.__dict__.pop("model_", None)  # an interrupted refit must not leave the old model
-        with training_progress(config, self.verbose) as progress:
-            model = fit_model(
-                table,
-                names_of(self),
-                config,
-                seed,
-                anomalies=mask,
-                device=device,
-                n_jobs=n_jobs,
-                progress=progress,
-            )
-        self.model_ = model
-        self._warn_if_rate_is_out_of_reach()
+        mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
+        epochs = config.settled(len(table), len(table)).epochs
+        elements = float(table.size) * config.n_units * config.n_members * float(epochs)
+        device = resolve_device(self.device, elements)
+        self.model_ = fit_model(
+            table,
+            names_of(self),
+            config,
+            seed,
+            anomalies=mask,
+            device=device,
+            n_jobs=n_jobs,
+            verbose=self.verbose,
+        )
+        self._warn_if_rate_is_out_of_reach(rate)
         return self
 
     def _config(self) -> Config:
@@ -147,15 +147,16 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
         scores = anomaly_scores(self.model_, table, resolve_jobs(self.n_jobs))
-        blank = scores == 0.0
-        if blank.any():
-            n_blank = int(np.isnan(table[blank]).all(axis=1).sum())
+        zero = np.flatnonzero(scores == 0.0)
+        if len(zero):
+            known = self.model_.features.missing_share < 1.0  # columns that training saw
+            n_blank = int(np.isnan(table[zero][:, known]).all(axis=1).sum())
             if n_blank:
                 warnings.warn(
-                    f"{n_blank} rows have no value at all; nothing can be said of them and "
-                    "their score is 0",
+                    f"{n_blank} rows have no value in any column known from training; nothing can "
+                    "be said of them and their score is 0",
                     InputWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         return scores
 
@@ -196,6 +197,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Minus the threshold on the anomaly score, for the current `false_positive_rate`."""
         check_is_fitted(self, "model_")
         rate = check_false_positive_rate(self.false_positive_rate)
+        self._warn_if_rate_is_out_of_reach(rate)
         return -self.model_.calibration.threshold(rate)
 
     @property
@@ -204,8 +206,8 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return np.mean([member.history for member in self.model_.members], axis=0)
 
-    def _warn_if_rate_is_out_of_reach(self) -> None:
-        calibration, rate = self.model_.calibration, float(self.false_positive_rate)
+    def _warn_if_rate_is_out_of_reach(self, rate: float) -> None:
+        calibration = self.model_.calibration
         if not calibration.reaches(rate):
             n = len(calibration.scores)
             warnings.warn(
@@ -234,7 +236,11 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DiffInt:
-        """A fitted detector from a file that `save` wrote; needs no torch."""
+        """A fitted detector from a file that `save` wrote; needs no torch.
+
+        `random_state`, `n_jobs`, `device` and `verbose` are not part of a model and start at
+        their defaults.
+        """
         from .persistence import load_model
 
         model, settings = load_model(path)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from . import scoring
 from .alignment import stabilities
 from .calibration import MAX_SCORES, Calibration
-from .config import CalibrationKind, Config, batch_size_for
-from .errors import CalibrationWarning, InputWarning, TrainingWarning
+from .config import CalibrationKind, Config
+from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
 from .importance import label_free_importance
 from .measuring import (
     coverages,
@@ -25,8 +25,9 @@ from .measuring import (
     summarise_features,
 )
 from .model import Decoder, FittedModel, Member, TrainingSummary
+from .progress import training_progress
 from .scaling import Scaler, fit_scaler
-from .training import Progress, TrainedMember, TrainingRun, train_members
+from .training import TrainedMember, TrainingRun, train_members
 from .version import __version__
 
 LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
@@ -56,25 +57,30 @@ def fit_model(
     anomalies: NDArray[np.bool_],
     device: str = "cpu",
     n_jobs: int = 1,
-    progress: Progress | None = None,
+    verbose: int = 0,
 ) -> FittedModel:
     """Fit on the rows of x (rows, features) that `anomalies` (rows,) does not mark."""
     started = time.perf_counter()
     blank = np.isnan(x).all(axis=1)
     usable = np.flatnonzero(~anomalies & ~blank)
+    if len(usable) < 2:
+        raise InputError(
+            f"only {len(usable)} of {len(x)} rows have any value and are not marked as anomalies; "
+            "at least 2 are needed to train on"
+        )
     _warn_about_table(x, usable, feature_names, int((blank & ~anomalies).sum()))
 
     split_seed, *member_seeds = seed.spawn(1 + config.n_members)
     split = split_rows(usable, config, np.random.default_rng(split_seed))
-    batch_size = config.batch_size or batch_size_for(len(usable))
-    settled = replace(config, batch_size=batch_size)
+    settled = config.settled(len(usable), len(split.train[0]))
 
     scalers = [fit_scaler(x[rows], config.scaling) for rows in split.train]
     runs = [
         TrainingRun(scaler.transform(x[rows])[0], member_seed)
         for scaler, rows, member_seed in zip(scalers, split.train, member_seeds, strict=True)
     ]
-    trained = train_members(runs, settled, device=device, n_jobs=n_jobs, progress=progress)
+    with training_progress(int(settled.epochs), config.n_members, verbose) as progress:
+        trained = train_members(runs, settled, device=device, n_jobs=n_jobs, progress=progress)
     _warn_about_training(trained)
 
     members = _describe(x, config, scalers, split, runs, trained)
@@ -88,7 +94,8 @@ def fit_model(
             n_rows=len(usable),
             n_known_anomalies=int(anomalies.sum()),
             n_blank_rows=int((blank & ~anomalies).sum()),
-            batch_size=batch_size,
+            batch_size=int(settled.batch_size),
+            epochs=int(settled.epochs),
             seconds=0.0,
             device=device,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -112,7 +119,7 @@ def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
                 f"{n_rows} rows are too few to leave any out for calibration: the threshold rests "
                 "on the training rows and is optimistic",
                 CalibrationWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
         nothing = np.empty(0, dtype=np.intp)
         return Split("training", [usable] * n_members, [nothing] * n_members)
@@ -217,9 +224,13 @@ def _in_units_of(
     """A member's bounds in the scaled units of another member's scaler."""
     same = (common.divisor > 0) & (own.divisor > 0)
     divisor = np.where(same, common.divisor, 1.0)
-    # Ratios of near values, not their product with huge or tiny divisors.
-    stretch = np.where(same, own.divisor / divisor, 1.0)
-    shift = np.where(same, own.offset / divisor - common.offset / divisor, 0.0)
+    # Members may have seen ranges that differ beyond what floats can hold; that far apart is
+    # far apart.
+    far = 1e6
+    with np.errstate(over="ignore", invalid="ignore"):
+        stretch = np.where(same, np.minimum(own.divisor / divisor, far), 1.0)
+        shift = np.where(same, own.offset / divisor - common.offset / divisor, 0.0)
+    shift = np.clip(np.nan_to_num(shift), -far, far)
     middle, half = center * stretch + shift, half_width * stretch
     return middle - half, middle + half
 
@@ -233,7 +244,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
         warnings.warn(
             f"{n_blank} rows have no value at all and were left out of training",
             InputWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     kept = x[usable]
     empty = np.isnan(kept).all(axis=0)
@@ -243,7 +254,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
             f"{int(empty.sum())} columns have no value in the training rows and are ignored: "
             f"{listed}",
             InputWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     with np.errstate(invalid="ignore"):
         varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
@@ -251,7 +262,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
         warnings.warn(
             "every column is constant: the detector can only tell values that differ from it",
             InputWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
 
 
@@ -263,7 +274,7 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
             f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
             "train longer or with another learning_rate",
             TrainingWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
     if moved < _STILL:
@@ -272,5 +283,5 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
             "scaled units): they were not learned, and reading them explains little; train longer "
             "or with a larger learning_rate",
             TrainingWarning,
-            stacklevel=2,
+            stacklevel=4,
         )

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .calibration import Calibration
 from .config import Config
+from .frozen import Frozen
 from .scaling import Scaler
 
 Array = NDArray[np.float32]
-
-
-class Frozen:
-    """Makes the arrays of a dataclass read-only, so that a fitted model cannot change."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray) and value.flags.writeable:
-                value = value.view()
-                value.flags.writeable = False
-                object.__setattr__(self, field.name, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +107,7 @@ class TrainingSummary:
     n_known_anomalies: int
     n_blank_rows: int
     batch_size: int
+    epochs: int
     seconds: float
     device: str
     created: str
@@ -151,8 +140,3 @@ class FittedModel:
 def joint_depth(n_features: int) -> int:
     """How many of a unit's intervals are measured together."""
     return min(n_features, 10)
-
-
-def array_fields(value: Any) -> list[str]:
-    """The names of a dataclass's array fields."""
-    return [f.name for f in fields(value) if isinstance(getattr(value, f.name), np.ndarray)]

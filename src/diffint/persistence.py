@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .calibration import Calibration
+from .calibration import MAX_SCORES, Calibration
 from .config import Config, check_false_positive_rate
 from .errors import ModelFileError
 from .measuring import BINS, QUANTILE_LEVELS
@@ -26,6 +26,8 @@ from .scaling import Scaler
 
 FORMAT_VERSION = 1
 _FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
+_LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
+_LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
 _MAY_HOLD_NAN = ("pattern_lower", "pattern_upper", "scaler.constant", "quantiles", "bin_edges")
 
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
@@ -86,23 +88,30 @@ def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file by way of a temporary neighbour, so that it is never seen half written."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # through links, to what they point to
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a file name to write to")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    if path.exists() and not path.is_file():  # a pipe or a device has no old content to keep
+        path.write_bytes(content)
+        return
+    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}")
+    try:
+        # Created by the user's own rights; an existing file keeps those it has.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        if path.exists():
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -127,15 +136,18 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
     """The JSON part, checked field by field."""
     if _FORMAT_KEY not in header:
         raise ModelFileError("a safetensors file, but not a diffint model")
+    if len(header.get(_MODEL_KEY, "")) > _LONGEST_DESCRIPTION:
+        raise ModelFileError("the model's description is too long to be one")
     try:
         version = int(header[_FORMAT_KEY])
         raw = json.loads(header[_MODEL_KEY])
     except (KeyError, ValueError, RecursionError) as error:
         raise ModelFileError(f"the model's description is damaged ({error})") from error
     if version != FORMAT_VERSION:
+        remedy = "upgrade diffint to read it" if version > FORMAT_VERSION else "it is damaged"
         raise ModelFileError(
             f"the file has format version {version}, this diffint reads version "
-            f"{FORMAT_VERSION}; upgrade diffint to read it"
+            f"{FORMAT_VERSION}; {remedy}"
         )
     try:
         names = raw["feature_names"]
@@ -160,11 +172,15 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
                 "named": _checked(settings["named"], bool),
             },
         }
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"the model's description is damaged ({error!r})") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"the model's description is damaged ({str(error)[:200]})") from error
     if len(model["members"]) != model["config"].n_members or not model["feature_names"]:
         raise ModelFileError("the model's description contradicts itself")
-    if model["n_scores"] < 1 or model["calibration_kind"] not in ("members", "holdout", "training"):
+    if not 1 <= model["n_scores"] <= MAX_SCORES or model["calibration_kind"] not in (
+        "members",
+        "holdout",
+        "training",
+    ):
         raise ModelFileError("the model has no usable calibration")
     return model
 
@@ -202,7 +218,7 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
         "pattern_upper": box,
         "coverage": box,
         "joint_coverage": ("F32", (k, joint_depth(d))),
-        "history": ("F64", (config.epochs,)),
+        "history": ("F64", (model["training"].epochs,)),
         **{f"scaler.{f.name}": per_feature for f in fields(Scaler) if f.name != "kind"},
     }
     levels = len(QUANTILE_LEVELS)
@@ -238,6 +254,8 @@ def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
         may_be_nan = kind not in ("F32", "F64") or name.endswith(_MAY_HOLD_NAN)
         if not may_be_nan and not np.isfinite(array).all():
             raise ModelFileError(f"the array {name!r} holds values that are not finite")
+        if kind == "F32" and (np.abs(array) > _LARGEST_VALUE).any():
+            raise ModelFileError(f"the array {name!r} holds values that cannot be weights")
     return arrays
 
 
@@ -258,7 +276,7 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
             **part(own, Member),
             **scalars,
         )
-        if (member.half_width < 0).any() or (member.scaler.divisor < 0).any():
+        if (member.half_width < 0).any() or not _possible(member.scaler):
             raise ModelFileError("the model has intervals or a scaling that cannot be")
         members.append(member)
     return FittedModel(
@@ -269,3 +287,11 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
         calibration=Calibration(model["calibration_kind"], np.sort(arrays["calibration.scores"])),
         training=model["training"],
     )
+
+
+def _possible(scaler: Scaler) -> bool:
+    """Whether a scaler can have come from `fit_scaler`."""
+    if (scaler.divisor < 0).any() or (scaler.lower > scaler.upper).any():
+        return False
+    low, high = {"minmax": (-1.0, 1.0), "unit": (0.0, 1.0)}.get(scaler.kind, (None, None))
+    return low is None or bool((scaler.lower == low).all() and (scaler.upper == high).all())

@@ -7,14 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .config import Config
 from .training import Progress
 
 
 @contextmanager
-def training_progress(config: Config, verbose: int) -> Iterator[Progress | None]:
+def training_progress(epochs: int, n_members: int, verbose: int) -> Iterator[Progress | None]:
     """A callback that draws epoch, loss and time left; None when nothing should be drawn."""
-    if not verbose or not sys.stderr.isatty():
+    if not verbose or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -29,14 +28,13 @@ def training_progress(config: Config, verbose: int) -> Iterator[Progress | None]
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        total = config.epochs * config.n_members
-        task = bar.add_task("", total=total, epoch=0, epochs=config.epochs, loss="–")
+        task = bar.add_task("", total=epochs * n_members, epoch=0, epochs=epochs, loss="–")
         done, lock = 0, threading.Lock()
 
         def advance(_member: int, loss: float) -> None:
             nonlocal done
             with lock:
                 done += 1
-                bar.update(task, advance=1, epoch=done // config.n_members, loss=f"{loss:.4f}")
+                bar.update(task, advance=1, epoch=done // n_members, loss=f"{loss:.4f}")
 
         yield advance

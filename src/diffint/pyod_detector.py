@@ -32,10 +32,10 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
         scaling: str = RECOMMENDED.scaling,
         init: str = RECOMMENDED.init,
         error: str = RECOMMENDED.error,
-        epochs: int = RECOMMENDED.epochs,
+        epochs: int | str = RECOMMENDED.epochs,
         learning_rate: float = RECOMMENDED.learning_rate,
         schedule: str = RECOMMENDED.schedule,
-        batch_size: int | None = RECOMMENDED.batch_size,
+        batch_size: int | str = RECOMMENDED.batch_size,
         support_decay: float = RECOMMENDED.support_decay,
         device: str = "auto",
         random_state: Any = None,
@@ -63,10 +63,13 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> DiffIntDetector:
         """Fit on X (rows, features); `y` is ignored."""
+        for name in ("detector_", "decision_scores_", "threshold_", "labels_"):
+            self.__dict__.pop(name, None)  # a fit that fails leaves no old model behind
         self._set_n_classes(y)
         shared = {k: v for k, v in self.get_params().items() if k != "contamination"}
-        # PyOD thresholds the training scores itself, so no row is left out for calibration.
-        self.detector_ = DiffInt(calibration="training", **shared).fit(X)
+        # PyOD thresholds the training scores itself: no row is left out for calibration, and the
+        # detector's own rate plays no part.
+        self.detector_ = DiffInt(calibration="training", false_positive_rate=0.5, **shared).fit(X)
         self.decision_scores_ = self.detector_.anomaly_score(X)
         self._process_decision_scores()
         return self

@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import Scaling
+from .frozen import Frozen
 
 Vector = NDArray[np.float64]
 
 # Without clipping a value can exceed what float32 arithmetic can square; no score needs more.
 _UNCLIPPED_LIMIT = 1e15
+# Where nothing is clipped: how far a value that differs from a constant lies from it.
+_APART = 2.0
 
 
-@dataclass(frozen=True)
-class Scaler:
+@dataclass(frozen=True, eq=False)
+class Scaler(Frozen):
     """One map per feature: ``scaled = (value − offset) / divisor``.
 
     Attributes
@@ -65,23 +68,27 @@ class Scaler:
         known = self.divisor > 0
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (x - self.offset) / np.where(known, self.divisor, 1.0)
+        constants = np.flatnonzero(~np.isnan(self.constant))
         if not self.clips:
-            bounded = np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT).astype(np.float32)
-            bounded[:, ~known & np.isnan(self.constant)] = np.nan
-            return bounded, bounded
+            for j in constants:  # any other value stands apart, however near or far it is
+                scaled[:, j] = self.lower[j] + _APART * np.sign(x[:, j] - self.constant[j])
+            scaled[:, ~known & np.isnan(self.constant)] = np.nan
+            bounded = np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT)
+            return _as_rows(bounded), _as_rows(bounded)
         low, high = self.lower[0], self.upper[0]
         unclipped = np.clip(scaled, 2 * low - high, 2 * high - low)
         clipped = np.clip(scaled, low, high)
-        for j in np.flatnonzero(~known):
+        clipped[:, ~known] = np.nan  # never seen in training
+        unclipped[:, ~known] = np.nan
+        for j in constants:
             # A constant maps to the lower end, any other value to the upper one; the unclipped
-            # value keeps the side. A feature never seen in training stays missing.
+            # value keeps the side.
             value, constant = x[:, j], self.constant[j]
-            same = value == constant
-            missing = np.isnan(value) | np.isnan(constant)
+            same, missing = value == constant, np.isnan(value)
             side = np.where(value > constant, 2 * high - low, 2 * low - high)
             clipped[:, j] = np.where(missing, np.nan, np.where(same, low, high))
             unclipped[:, j] = np.where(missing, np.nan, np.where(same, low, side))
-        return clipped.astype(np.float32), unclipped.astype(np.float32)
+        return _as_rows(clipped), _as_rows(unclipped)
 
     def to_original(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
         """Scaled values (…, features) in original units; a constant feature gives its constant."""
@@ -115,8 +122,8 @@ def fit_scaler(x: NDArray[Any], kind: Scaling) -> Scaler:
             offset[seen], divisor[seen] = _mean_and_deviation(x[:, seen])
             divisor = np.where(varies, divisor, 1.0)
         safe = np.where(seen, divisor, 1.0)
-        lower = np.where(seen, (smallest - offset) / safe, 0.0)
-        upper = np.where(seen, (largest - offset) / safe, 0.0)
+        lower = np.where(seen, smallest / safe - offset / safe, 0.0)
+        upper = np.where(seen, largest / safe - offset / safe, 0.0)
         return Scaler(
             kind,
             np.where(seen, offset, 0.0),
@@ -133,6 +140,10 @@ def fit_scaler(x: NDArray[Any], kind: Scaling) -> Scaler:
         lower=lower,
         upper=upper,
     )
+
+
+def _as_rows(x: NDArray[np.float64]) -> NDArray[np.float32]:
+    return x.astype(np.float32, order="C")  # compiled loops know one layout
 
 
 def _mean_and_deviation(x: NDArray[Any]) -> tuple[Vector, Vector]:

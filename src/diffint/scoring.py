@@ -46,11 +46,14 @@ def anomaly_scores(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDAr
 
 def reconstructions(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
     """The mean of the members' reconstructions, in original units. → (rows, features)"""
-    total = np.zeros(x.shape)
+    total, known = np.zeros(x.shape), np.zeros(x.shape[1])
     for member in model.members:
         scaled = evaluate(model, member, x, n_jobs, reconstruct=True).reconstruction
-        total += member.scaler.to_original(scaled) / len(model.members)
-    return total
+        original = member.scaler.to_original(scaled)
+        knows = ~np.isnan(original[0])  # a member may have seen no value of a rare feature
+        total += np.where(knows, original, 0.0)
+        known += knows
+    return np.where(known > 0, total / np.maximum(known, 1), np.nan)
 
 
 def evaluate(

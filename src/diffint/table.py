@@ -29,7 +29,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """
     frame = _as_pandas(X)
     if frame is not None:
-        _refuse_duplicate_names(list(frame.columns))
+        frame = _with_checked_names(frame, estimator, reset)
         validate_data(estimator, frame, reset=reset, skip_check_array=True)
         values: Any = _frame_values(frame)
     else:
@@ -60,13 +60,25 @@ def default_names(n_features: int) -> list[str]:
     return [f"x{j}" for j in range(n_features)]
 
 
-def read_anomalies(anomalies: Any, n_rows: int) -> NDArray[np.bool_]:
-    """The mask of known anomalies, shape (rows,), from booleans or zeros and ones."""
+def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np.bool_]:
+    """The mask of known anomalies, shape (rows,), from booleans or zeros and ones.
+
+    index: the table's own, where it is a pandas frame; a mask with another one is refused.
+    """
     if anomalies is None:
         return np.zeros(n_rows, dtype=bool)
+    own: Any = getattr(anomalies, "index", None)
+    both = hasattr(own, "equals") and hasattr(index, "equals")
+    if both and len(own) == n_rows and not own.equals(index):
+        raise InputError(
+            "anomalies and the table have different indexes; align them, or pass "
+            "anomalies.to_numpy() if the order is right"
+        )
     try:
         mask = np.asarray(anomalies)
         if mask.dtype == object:
+            if any(isinstance(cell, (str, bytes)) for cell in mask.ravel()):
+                raise ValueError("text")
             mask = mask.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError("anomalies must hold True/False or 0/1, one per row") from error
@@ -80,7 +92,7 @@ def read_anomalies(anomalies: Any, n_rows: int) -> NDArray[np.bool_]:
         wrong = np.flatnonzero((mask != 0) & (mask != 1)) if numeric else np.arange(n_rows)
         if len(wrong):
             raise InputError(
-                f"anomalies must hold True/False or 0/1; row {wrong[0]} holds {mask[wrong[0]]!r}"
+                f"anomalies must hold True/False or 0/1; row {wrong[0]} holds {mask[wrong[0]]}"
             )
         mask = mask.astype(bool)
     if n_rows - int(mask.sum()) < 2:
@@ -96,15 +108,43 @@ def _as_pandas(X: Any) -> Any | None:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return X
-    if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
-        import pyarrow
+    if not hasattr(type(X), "columns") and not hasattr(X, "__dataframe__"):
+        return None
+    import pyarrow
 
-        return pyarrow.table(X).to_pandas()
-    if hasattr(X, "__dataframe__"):
-        from pyarrow.interchange import from_dataframe
+    try:
+        if hasattr(X, "__arrow_c_stream__"):
+            return pyarrow.table(X).to_pandas()
+        if hasattr(X, "__dataframe__"):
+            from pyarrow.interchange import from_dataframe
 
-        return from_dataframe(X).to_pandas()
+            return from_dataframe(X).to_pandas()
+    except (pyarrow.ArrowException, NotImplementedError) as error:
+        raise InputTypeError(
+            f"the {type(X).__name__} holds a column that cannot be read as numbers ({error}); "
+            "convert or drop it"
+        ) from error
     return None
+
+
+def _with_checked_names(frame: Any, estimator: Any, reset: bool) -> Any:
+    """A frame whose column names scikit-learn will check: strings, or none at all.
+
+    Columns counted 0, 1, 2, … are unnamed, as pandas makes them from an array. Other names that
+    are not strings are kept as strings, so that a later change of their order is noticed.
+    """
+    names = list(frame.columns)
+    _refuse_duplicate_names(names)
+    if all(isinstance(name, str) for name in names):
+        return frame
+    if names == list(range(len(names))):
+        return frame
+    if not reset and not hasattr(estimator, "feature_names_in_"):
+        raise InputError(
+            f"the columns are called {names[:5]}, but the detector was fitted on unnamed columns; "
+            "pass them in the order of the fit, as an array"
+        )
+    return frame.set_axis([str(name) for name in names], axis=1)
 
 
 def _refuse_duplicate_names(names: Sequence[Any]) -> None:
@@ -125,7 +165,10 @@ def _frame_values(frame: Any) -> Matrix:
         kind = column.dtype
         if pandas.api.types.is_complex_dtype(kind):
             raise InputError(f"Complex data not supported: column {name!r} holds complex numbers")
-        if pandas.api.types.is_numeric_dtype(kind) and not isinstance(kind, pandas.SparseDtype):
+        numeric = pandas.api.types.is_numeric_dtype(kind) or pandas.api.types.is_bool_dtype(kind)
+        if isinstance(kind, pandas.SparseDtype):
+            raise InputTypeError(f"column {name!r} is sparse; use frame.sparse.to_dense() first")
+        if numeric:
             values[:, j] = column.to_numpy(dtype=values.dtype, na_value=np.nan)
         elif pandas.api.types.is_object_dtype(kind) or pandas.api.types.is_string_dtype(kind):
             values[:, j] = _numbers(column.to_numpy(dtype=object), name)
@@ -140,7 +183,10 @@ def _frame_values(frame: Any) -> Matrix:
 def _array_values(X: Any) -> Any:
     """An array whose cells are numbers; shape and sparsity are left to scikit-learn's checks."""
     if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
+        values = _array_values(np.ma.getdata(X))
+        if values.dtype.kind == "c":
+            return values
+        return np.where(np.ma.getmaskarray(X), np.nan, values.astype(np.float64))
     if isinstance(X, (list, tuple)):
         try:
             X = np.asarray(X)
@@ -149,11 +195,23 @@ def _array_values(X: Any) -> Any:
         if X.dtype.kind in "US":  # NumPy turned a mix of numbers and text into text
             raise InputTypeError(_text_message(X))
     if not isinstance(X, np.ndarray):
+        if not (hasattr(X, "__array__") or hasattr(X, "toarray") or np.isscalar(X)):
+            raise InputTypeError(
+                f"X is a {type(X).__name__}; pass a DataFrame, a pyarrow table, a 2-D NumPy array "
+                "or a list of rows"
+            )
         return X
+    if X.dtype.names is not None:
+        raise InputTypeError("X is a structured array; pass pandas.DataFrame(X)")
     if X.dtype.kind in "US":
         raise InputTypeError(_text_message(X))
     if X.dtype.kind in "mM":
         raise InputTypeError(f"X holds {X.dtype} values, which are not numbers; convert them first")
+    if X.dtype == object and X.ndim == 1 and len(X):
+        raise InputTypeError(
+            f"the rows of X are {type(X[0]).__name__} objects (Expected 2D array, got 1D array "
+            "instead); pass a DataFrame, a 2-D array or a list of rows"
+        )
     if X.dtype == object and X.ndim == 2 and X.size:
         columns = [_numbers(X[:, j], f"x{j}") for j in range(X.shape[1])]
         return np.stack(columns, axis=1)
@@ -173,7 +231,7 @@ def _numbers(cells: NDArray[Any], name: Any) -> NDArray[np.float64]:
             values[i] = np.nan if _is_missing(cell) else float(cell)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputTypeError(
-                f"column {name!r} holds {cell!r} at row {i}, which is not a usable number "
+                f"column {name!r} holds {repr(cell)[:40]} at row {i}, which is not a usable number "
                 f"({error}); convert it or drop the column"
             ) from error
     return values
@@ -189,7 +247,7 @@ def _text_message(X: NDArray[Any]) -> str:
             float(cell)
         except ValueError:
             where = f"row {index[0]}" + (f", column 'x{index[1]}'" if len(index) > 1 else "")
-            return f"X holds text (first {cell!r} at {where}); convert it to numbers or drop it"
+            return f"X holds text (first {str(cell)!r} at {where}); convert or drop it"
     return "X holds numbers written as text; convert it with X.astype(float)"
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import Config, batch_size_for
+from .config import Config
 from .errors import TrainingError
 from .parameters import Parameters, initial_parameters
 
 # Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
 # that an interrupt is heard soon.
 _ELEMENTS_PER_CALL = 2e8
+_LARGEST_WEIGHT = 1e15  # beyond it scores overflow
 
 Progress = Callable[[int, float], None]
 """Called after every epoch of every member with (member, loss)."""
@@ -55,8 +56,14 @@ def train_members(
 ) -> list[TrainedMember]:
     """Train every run: on a GPU all at once, on the CPU up to `n_jobs` at a time.
 
+    The configuration must be settled (batch size and epochs as numbers).
+
     The results do not depend on `n_jobs`.
     """
+    if device != "cpu":
+        from .gpu_training import train_members_on_gpu
+
+        return train_members_on_gpu(runs, config, device, progress)
     stop = threading.Event()
 
     def train(member: int) -> TrainedMember:
@@ -75,9 +82,18 @@ def train_members(
                 future.result()  # raises what the member raised
         return [future.result() for future in futures]
     finally:
-        # After an interrupt or an error the other members stop at their next call.
+        # After an interrupt or an error the other members stop at their next call; not waiting
+        # for it (they may be compiling) lets the exception through at once.
         stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def diverged(epoch: int, config: Config) -> TrainingError:
+    """The error for a loss or parameters that are not finite after `epoch`."""
+    remedy = "a smaller learning_rate"
+    if config.scaling in ("standard", "none"):
+        remedy = f"scaling='minmax' or {remedy}"
+    return TrainingError(f"training diverged in epoch {epoch + 1}; use {remedy}")
 
 
 def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator[NDArray[np.int64]]:
@@ -95,7 +111,7 @@ def _train_member(
     rng = np.random.default_rng(run.seed)
     n_rows, n_features = run.rows.shape
     start = initial_parameters(rng, run.rows, config)
-    batch_size = min(config.batch_size or batch_size_for(n_rows), n_rows)
+    epochs, batch_size = int(config.epochs), min(int(config.batch_size), n_rows)
     steps_per_epoch = -(-n_rows // batch_size)
     shape = layout.shape_of(
         start, config.temperature, config.decoder == "certified", largest_magnitude(run.rows)
@@ -108,14 +124,14 @@ def _train_member(
     support = np.zeros_like(weights.center, dtype=np.float64)
     support_weight = np.zeros(n_features)
     schedule = layout.Schedule(
-        float(config.learning_rate), config.epochs * steps_per_epoch, config.schedule == "cosine"
+        float(config.learning_rate), epochs * steps_per_epoch, config.schedule == "cosine"
     )
     elements_per_step = batch_size * config.n_units * n_features
     rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))
 
-    history = np.zeros(config.epochs)
+    history = np.zeros(epochs)
     step = 0
-    for epoch, order in enumerate(epoch_orders(rng, n_rows, config.epochs)):
+    for epoch, order in enumerate(epoch_orders(rng, n_rows, epochs)):
         total = 0.0
         for first in range(0, n_rows, rows_per_call):
             if stop.is_set():
@@ -144,12 +160,11 @@ def _train_member(
             total += loss
         history[epoch] = total / n_rows
         if not np.isfinite(history[epoch]):
-            raise TrainingError(
-                f"the loss is not finite after epoch {epoch + 1}; "
-                "use scaling='minmax' or a smaller learning_rate"
-            )
+            raise diverged(epoch, config)
         report(float(history[epoch]))
 
+    if not np.abs(flat).max() < _LARGEST_WEIGHT:  # true for NaN as well
+        raise diverged(epochs - 1, config)
     # The certified decoder is stored with the weights in force, normalised one last time.
     spectral.use_weights(weights, shape, singular, work, 1)
     weights.hidden_weight[:] = work.hidden_weight

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -39,8 +41,9 @@ app.command()(demo)
 
 def main() -> None:
     """Run the command; bad input ends with one message and exit code 2."""
-    import sys
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without our signs shows others
     try:
         app()
     except (ValueError, OSError) as error:

@@ -32,8 +32,11 @@ def demo(
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{str(folder)!r} is a file; name a folder with --folder")
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad place costs none
     console = Console(highlight=False)
+    console.width = max(console.width, 80)  # what the table needs; a narrower terminal wraps
     table = breast_cancer()
     train = _training_rows(table.y)
     test = np.flatnonzero(~train)

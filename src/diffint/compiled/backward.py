@@ -7,7 +7,7 @@ import numpy as np
 from ..compiling import compiled_sums
 from ..intervals import cpu
 from ..intervals.cpu import exp
-from .linear import fill, multiply_add, transpose
+from .linear import fill, multiply_add, transpose, whole_tiles
 
 LOSS_EPSILON = 1e-8
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
@@ -16,7 +16,7 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 @compiled_sums
 def loss_and_output_gradient(shape, work, rows):
     """Σ over the rows of √(mean squared error + ε), and its mean's gradient in work.d_output."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     fill(work.d_output[:full], _ZERO)
     loss = 0.0
     for b in range(rows):
@@ -38,7 +38,7 @@ def loss_and_output_gradient(shape, work, rows):
 @compiled_sums
 def decoder_gradients(w, g, shape, work, rows):
     """Gradients of the decoder's weights (those in force), and work.d_code."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     d_output, d_hidden, d_code = work.d_output[:full], work.d_hidden[:full], work.d_code[:full]
     activation, normed = work.activation[:full], work.normed[:full]
 
@@ -90,7 +90,7 @@ def decoder_gradients(w, g, shape, work, rows):
 @compiled_sums
 def interval_gradients(w, g, shape, work, rows):
     """Through the softmax and the interval layer; work.total gets Σ I per (feature, unit)."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     for b in range(full):
         along = _ZERO
         for k in range(shape.units):

@@ -7,7 +7,7 @@ import numpy as np
 from ..compiling import compiled, compiled_sums
 from ..intervals import cpu
 from ..intervals.cpu import exp, log
-from .linear import multiply_add, start_with
+from .linear import multiply_add, start_with, whole_tiles
 
 NORM_EPSILON = 1e-5
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
@@ -29,7 +29,7 @@ def set_bounds(w, shape, work):
 @compiled_sums
 def encode(shape, work, rows):
     """Log box memberships and codes of work.x[:rows]; the bounds must be set."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     x, log_box = work.x[:rows], work.log_box[:full]
     if shape.by_difference:
         cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
@@ -56,7 +56,7 @@ def encode(shape, work, rows):
 @compiled_sums
 def decode(w, shape, work, rows):
     """work.output from work.code, with the weights in force in `work`."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     pre = work.normed[:full]
     start_with(pre, w.hidden_bias)
     multiply_add(work.code[:full], work.hidden_weight, pre)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..intervals.cpu import SAFE_EXPONENT, padded
 from ..parameters import Parameters
+from .linear import TILE_ROWS
 
 
 class Weights(NamedTuple):
@@ -144,7 +145,7 @@ def unpack(w: Weights, shape: Shape) -> Parameters:
 
 def workspace(shape: Shape, max_rows: int) -> Workspace:
     """Scratch space for up to `max_rows` rows at a time."""
-    rows, features = padded(max_rows, 4), shape.features
+    rows, features = padded(max_rows, TILE_ROWS), shape.features
     features4, out = padded(features, 4), padded(features)
     units, hidden = padded(shape.units), padded(shape.hidden)
 

@@ -7,6 +7,7 @@ import numpy as np
 from ..compiling import compiled
 from .backward import decoder_gradients, interval_gradients, loss_and_output_gradient
 from .forward import decode, encode, set_bounds
+from .linear import whole_tiles
 from .spectral import through_normalisation, use_weights
 
 _BETA1, _BETA2, _ADAM_EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
@@ -27,7 +28,7 @@ def _adam(flat, gradient, first, second, rate, correction1, correction2):
 @compiled
 def _update_support(support, weight, decay, work, rows):
     """Running means of the batch-mean membership; a feature absent from the batch is left out."""
-    full = (rows + 3) // 4 * 4
+    full = whole_tiles(rows)
     for j in range(work.present.shape[0]):
         present = 0
         for b in range(rows):

@@ -24,6 +24,8 @@ LANES = 16
 SAFE_EXPONENT = 30.0  # |x|/τ up to here: no product of the four exponentials overflows float32
 _EXPONENT_LIMIT = np.float32(49.0)  # beyond SAFE_EXPONENT + log 1e8 the clamp binds anyway
 
+_BACKWARD_ROWS = 16
+
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
@@ -53,7 +55,8 @@ def largest_magnitude(x: NDArray[np.float32]) -> float:
 
 @compiled
 def exp(x):
-    """e^x in float32, to about 1e-7; arguments are cut to the range of normal numbers."""
+    """e^x in float32, to about 1e-7; 0 below the range of normal numbers, e^88 above it."""
+    underflows = x < _EXP_MIN
     x = min(max(x, _EXP_MIN), _EXP_MAX)
     n = np.floor(x * _LOG2_E + _HALF)
     r = x - n * _LN2_HIGH - n * _LN2_LOW
@@ -64,7 +67,13 @@ def exp(x):
     p = p * r + np.float32(1.6666665459e-1)
     p = p * r + np.float32(5.0000001201e-1)
     p = p * r * r + r + _ONE
-    return p * bits_float((np.int32(n) + np.int32(127)) << np.int32(23))
+    return _ZERO if underflows else p * bits_float((np.int32(n) + np.int32(127)) << np.int32(23))
+
+
+@compiled
+def inverse_temperature(temperature):
+    """1/τ, finite for every τ > 0."""
+    return np.float32(min(1.0 / temperature, 3e38))
 
 
 @compiled
@@ -93,7 +102,7 @@ def log(x):
 def row_exponentials(x, temperature, u, v):
     """Fill u, v (padded rows, padded features) from x (rows, features); padding is neutral."""
     rows, features = x.shape
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for b in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[b, j] = _ZERO
@@ -109,7 +118,7 @@ def row_exponentials(x, temperature, u, v):
 @compiled
 def unit_exponentials(lower, upper, temperature, p, q):
     """Fill p, q (padded features, padded units) from bounds (features, padded units)."""
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for j in range(lower.shape[0]):
         for k in range(lower.shape[1]):
             low = lower[j, k] * inverse
@@ -188,33 +197,23 @@ def _accumulate_four_rows(u, v, p, q, g, d_low, d_up, total):
     g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
     for k in range(p.shape[0]):
         pk, qk = p[k], q[k]
-        a, b = _ONE + v0 * pk, _ONE + u0 * qk
-        r = a * b
-        t = _ONE / min(r, _MAX_RECIPROCAL)
-        s = t
-        w = g0[k] * t if r < _MAX_RECIPROCAL else _ZERO
-        low, up = w * b * v0, w * a * u0
-        a, b = _ONE + v1 * pk, _ONE + u1 * qk
-        r = a * b
-        t = _ONE / min(r, _MAX_RECIPROCAL)
-        s += t
-        w = g1[k] * t if r < _MAX_RECIPROCAL else _ZERO
-        low, up = low + w * b * v1, up + w * a * u1
-        a, b = _ONE + v2 * pk, _ONE + u2 * qk
-        r = a * b
-        t = _ONE / min(r, _MAX_RECIPROCAL)
-        s += t
-        w = g2[k] * t if r < _MAX_RECIPROCAL else _ZERO
-        low, up = low + w * b * v2, up + w * a * u2
-        a, b = _ONE + v3 * pk, _ONE + u3 * qk
-        r = a * b
-        t = _ONE / min(r, _MAX_RECIPROCAL)
-        s += t
-        w = g3[k] * t if r < _MAX_RECIPROCAL else _ZERO
-        low, up = low + w * b * v3, up + w * a * u3
-        d_low[k] += low
-        d_up[k] += up
-        total[k] += s
+        low0, up0, t0 = _edge_slopes(u0, v0, pk, qk, g0[k])
+        low1, up1, t1 = _edge_slopes(u1, v1, pk, qk, g1[k])
+        low2, up2, t2 = _edge_slopes(u2, v2, pk, qk, g2[k])
+        low3, up3, t3 = _edge_slopes(u3, v3, pk, qk, g3[k])
+        d_low[k] += (low0 + low1) + (low2 + low3)
+        d_up[k] += (up0 + up1) + (up2 + up3)
+        total[k] += (t0 + t1) + (t2 + t3)
+
+
+@compiled
+def _edge_slopes(u, v, p, q, g):
+    """(g·v/(1 + v·p), g·u/(1 + u·q), I); no slope where the clamp binds."""
+    a, b = _ONE + v * p, _ONE + u * q
+    r = a * b
+    t = _ONE / min(r, _MAX_RECIPROCAL)
+    w = g * t if r < _MAX_RECIPROCAL else _ZERO
+    return w * b * v, w * a * u, t
 
 
 @compiled
@@ -224,25 +223,28 @@ def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
     upstream: (padded rows, padded units); d_lower, d_upper, total: (features, padded units).
     ``total`` counts a neutral cell (missing or padding) as membership 1.
     """
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for j in range(d_lower.shape[0]):
         for k in range(p.shape[1]):
             d_lower[j, k] = _ZERO
             d_upper[j, k] = _ZERO
             total[j, k] = _ZERO
-    # Rows outermost in blocks that keep their upstream in the first-level cache.
-    for b in range(0, u.shape[0], 4):
+    # A tile's upstream stays in the first-level cache while the features pass by, and a feature's
+    # bounds and sums while the rows of the tile do.
+    rows = u.shape[0]
+    for first in range(0, rows, _BACKWARD_ROWS):
         for j in range(d_lower.shape[0]):
-            _accumulate_four_rows(
-                u[b : b + 4, j],
-                v[b : b + 4, j],
-                p[j],
-                q[j],
-                upstream[b : b + 4],
-                d_lower[j],
-                d_upper[j],
-                total[j],
-            )
+            for b in range(first, min(first + _BACKWARD_ROWS, rows), 4):
+                _accumulate_four_rows(
+                    u[b : b + 4, j],
+                    v[b : b + 4, j],
+                    p[j],
+                    q[j],
+                    upstream[b : b + 4],
+                    d_lower[j],
+                    d_upper[j],
+                    total[j],
+                )
     for j in range(d_lower.shape[0]):
         for k in range(p.shape[1]):
             d_lower[j, k] *= -inverse * p[j, k]
@@ -252,7 +254,7 @@ def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
 @compiled_sums
 def input_gradients(u, v, p, q, upstream, temperature, n_units, d_x):
     """Gradient of Σ upstream · log box membership with respect to x. d_x: (rows, features)"""
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for b in range(d_x.shape[0]):
         for j in range(d_x.shape[1]):
             ub, vb = u[b, j], v[b, j]
@@ -280,7 +282,7 @@ def _edges(value, lower, upper, inverse):
 @compiled
 def log_box_memberships_by_difference(x, lower, upper, temperature, out):
     """As `log_box_memberships`, from x (rows, features) and bounds (features, padded units)."""
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for b in range(out.shape[0]):
         for k in range(out.shape[1]):
             out[b, k] = _ZERO
@@ -299,7 +301,7 @@ def bound_gradients_by_difference(
     x, lower, upper, upstream, temperature, neutral_rows, d_lower, d_upper, total
 ):
     """As `bound_gradients`; `neutral_rows` padding rows count as membership 1 in ``total``."""
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for j in range(d_lower.shape[0]):
         for k in range(d_lower.shape[1]):
             d_lower[j, k] = _ZERO
@@ -323,7 +325,7 @@ def bound_gradients_by_difference(
 @compiled_sums
 def input_gradients_by_difference(x, lower, upper, upstream, temperature, n_units, d_x):
     """As `input_gradients`, from x (rows, features) and bounds (features, padded units)."""
-    inverse = _ONE / np.float32(temperature)
+    inverse = inverse_temperature(temperature)
     for b in range(d_x.shape[0]):
         for j in range(d_x.shape[1]):
             value = x[b, j]

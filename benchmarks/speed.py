@@ -1,0 +1,328 @@
+"""How fast is it? Ratios, each measured in one run.
+
+    python benchmarks/speed.py [--data FOLDER] [--only layer fit peers scoring growth import floor]
+
+Ours against the eager torch version of the same mathematics (`diffint.network`), and against
+peers. The parts that need tables (fit, peers, scoring) take a folder of ADBench tables, by
+default the one that DIFFINT_ADBENCH names. Times on a shared machine are noisy: every figure is
+the ratio of two medians of interleaved repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diffint import DiffInt
+from diffint.compiled import backward, forward, layout, spectral, steps
+from diffint.compiled.linear import multiply_add
+from diffint.config import PAPER, paper_batch_size
+from diffint.datasets import adbench_files, read_adbench
+from diffint.parameters import initial_parameters
+from diffint.scaling import fit_scaler
+from diffint.training import epoch_orders
+
+TABLES = ("31_satimage-2", "32_shuttle")
+LAYER_SHAPES = ((64, 36, 20), (1024, 39, 20), (64, 274, 20), (64, 9, 12), (1024, 10, 12))
+UNITS = PAPER.n_units
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """One call's wall-clock time."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def medians(
+    ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int, calls: int = 1
+) -> list[float]:
+    """Median seconds of each, in turns of several calls, after one warm-up of both."""
+    ours(), theirs()
+
+    def mean(work: Callable[[], Any]) -> float:
+        return seconds(lambda: [work() for _ in range(calls)]) / calls
+
+    times = [(mean(ours), mean(theirs)) for _ in range(repeats)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def show(what: str, ours: float, theirs: float, least: float, unit: str = "ms") -> None:
+    """One line of the table."""
+    scale = 1e3 if unit == "ms" else 1.0
+    ratio = theirs / ours
+    verdict = "yes" if ratio >= least else "NO"
+    print(
+        f"| {what} | {ours * scale:.3g} {unit} | {theirs * scale:.3g} {unit} "
+        f"| {ratio:.1f}× | {least:g}× | {verdict} |",
+        flush=True,
+    )
+
+
+def header(title: str, rival: str) -> None:
+    """Start a table."""
+    print(f"\n### {title}\n\n| what | ours | {rival} | ratio | at least | reached |")
+    print("|---|---|---|---|---|---|", flush=True)
+
+
+class Step:
+    """One compiled training step on random rows, and its parts."""
+
+    def __init__(self, rows: int, features: int) -> None:
+        rng = np.random.default_rng(0)
+        self.rows = rows
+        self.x = rng.uniform(-1, 1, (rows, features)).astype(np.float32)
+        config = replace(PAPER, batch_size=rows, epochs=1)
+        self.start = initial_parameters(rng, self.x, config)
+        self.shape = layout.shape_of(self.start, 0.1, False, 1.0)
+        self.flat = layout.pack(self.start, self.shape)
+        self.gradient, self.first, self.second = (np.zeros_like(self.flat) for _ in range(3))
+        self.weights = layout.views(self.flat, self.shape)
+        self.gradients = layout.views(self.gradient, self.shape)
+        self.spectral = spectral.start_spectral(rng, self.weights, self.shape)
+        self.work = layout.workspace(self.shape, rows)
+        self.work.x[:rows] = self.x
+        self.support = np.zeros(self.weights.center.shape)
+        self.support_weight = np.zeros(features)
+        self.order = np.arange(rows)
+        self.upstream = rng.normal(size=self.work.d_code.shape).astype(np.float32)
+
+    def layer(self) -> None:
+        """Bounds, log memberships, softmax, and the gradients of centers and widths."""
+        forward.set_bounds(self.weights, self.shape, self.work)
+        forward.encode(self.shape, self.work, self.rows)
+        self.work.d_code[:] = self.upstream
+        backward.interval_gradients(self.weights, self.gradients, self.shape, self.work, self.rows)
+
+    def train(self) -> None:
+        """A whole step, Adam and support included."""
+        steps.train_steps(
+            self.x,
+            self.order,
+            0,
+            self.rows,
+            self.rows,
+            0,
+            layout.Schedule(1e-9, 1, False),
+            self.shape,
+            self.flat,
+            self.gradient,
+            self.first,
+            self.second,
+            self.weights,
+            self.gradients,
+            self.spectral,
+            self.work,
+            self.support,
+            self.support_weight,
+            0.999,
+        )
+
+
+def bench_layer() -> None:
+    """The interval layer, forward and backward, against eager tensors."""
+    import torch
+
+    from diffint.network import IntervalLayer
+
+    header("Interval layer, forward + backward (rows, units, features)", "eager torch")
+    for rows, features, least in LAYER_SHAPES:
+        step = Step(rows, features)
+        layer = IntervalLayer(
+            torch.tensor(step.start.center), torch.tensor(step.start.width_logit), 0.1
+        )
+        x = torch.tensor(step.x)
+        upstream = torch.tensor(step.upstream[:rows, :UNITS])
+
+        def eager(layer: Any = layer, x: Any = x, upstream: Any = upstream) -> None:
+            layer.zero_grad()
+            torch.softmax(layer(x), dim=1).backward(upstream)
+
+        ours, theirs = medians(step.layer, eager, repeats=7, calls=20 if rows == 64 else 5)
+        show(f"({rows}, {UNITS}, {features})", ours, theirs, least)
+
+
+def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Training inliers and test rows of the first split."""
+    from sklearn.model_selection import train_test_split
+
+    table = read_adbench(adbench_files(folder)[name])
+    x_train, x_test, y_train, _ = train_test_split(table.x, table.y, test_size=0.4, random_state=0)
+    return x_train[y_train == 0], x_test
+
+
+def bench_fit(folder: Path, epochs: int = 8) -> None:
+    """Whole fits of the paper configuration, same number of steps, against the eager loop."""
+    from diffint.network import train_eagerly
+
+    header(f"Whole fit, paper configuration, {epochs} epochs", "eager loop")
+    for name in TABLES:
+        rows, _ = split(name, folder)
+        batch = paper_batch_size(len(read_adbench(adbench_files(folder)[name]).x))
+        detector = DiffInt.paper(epochs=epochs, batch_size=batch, random_state=0, device="cpu")
+
+        def eager(rows: Any = rows, batch: int = batch) -> None:
+            scaled = fit_scaler(rows, "minmax").transform(rows)[0]
+            rng = np.random.default_rng(0)
+            start = initial_parameters(rng, scaled, PAPER)
+            orders = epoch_orders(rng, len(scaled), epochs)
+            train_eagerly(scaled, start, orders, batch, 1, PAPER)
+
+        fit = functools.partial(detector.fit, rows)
+        ours = statistics.median(seconds(fit) for _ in range(3))
+        show(name, ours, seconds(eager), 10, "s")
+
+
+def bench_peers(folder: Path) -> None:
+    """The default detector's fit against PyOD's default autoencoder."""
+    from pyod.models.auto_encoder import AutoEncoder
+
+    header("Default fit against PyOD's AutoEncoder", "AutoEncoder")
+    for name in TABLES:
+        rows, _ = split(name, folder)
+        ours, theirs = medians(
+            lambda rows=rows: DiffInt(random_state=0, device="cpu").fit(rows),
+            lambda rows=rows: AutoEncoder(verbose=0).fit(rows),
+            repeats=2,
+        )
+        show(name, ours, theirs, 1, "s")
+
+
+def bench_scoring(folder: Path) -> None:
+    """One member's scoring against PyOD's isolation forest, on 200,000 rows."""
+    from pyod.models.iforest import IForest
+
+    header("Scoring 200,000 rows, one member, against PyOD's IForest", "IForest")
+    for name in TABLES:
+        rows, test = split(name, folder)
+        many = np.resize(test, (200_000, test.shape[1]))
+        ours = DiffInt(n_members=1, epochs=2, random_state=0, device="cpu").fit(rows)
+        theirs = IForest(random_state=0).fit(rows)
+        show(
+            name,
+            *medians(
+                lambda o=ours, m=many: o.anomaly_score(m),
+                lambda t=theirs, m=many: t.decision_function(m),
+                repeats=3,
+            ),
+            2,
+            "s",
+        )
+
+
+def bench_growth() -> None:
+    """Time per step as features grow, per epoch as rows grow."""
+    print("\n### Growth\n\n| what | time | against linear |\n|---|---|---|")
+    previous = None
+    for features in (10, 100, 1000):
+        step = Step(64, features)
+        step.train()
+        took = statistics.median(seconds(step.train) for _ in range(31))
+        _grow(f"step of 64 rows, {features} features", took, features, previous)
+        previous = (took, features)
+    previous = None
+    for rows in (10_000, 100_000, 1_000_000):
+        x = np.random.default_rng(0).uniform(size=(rows, 10))
+        detector = DiffInt.paper(epochs=1, batch_size=1024, random_state=0, device="cpu")
+        one = statistics.median(seconds(lambda d=detector, x=x: d.fit(x)) for _ in range(3))
+        detector.set_params(epochs=3)
+        three = statistics.median(seconds(lambda d=detector, x=x: d.fit(x)) for _ in range(3))
+        took = (three - one) / 2
+        _grow(f"epoch of {rows:,} rows, 10 features", took, rows, previous)
+        previous = (took, rows)
+
+
+def _grow(what: str, took: float, size: int, previous: tuple[float, int] | None) -> None:
+    against = "" if previous is None else f"{took / previous[0] / (size / previous[1]):.2f}×"
+    print(f"| {what} | {took * 1e3:.3g} ms | {against} |", flush=True)
+
+
+def bench_import() -> None:
+    """Importing diffint against importing scikit-learn's ensembles."""
+
+    def importing(module: str) -> Callable[[], Any]:
+        return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+    ours, theirs = medians(importing("diffint"), importing("sklearn.ensemble"), repeats=7)
+    print(
+        f"\n### Import\n\n`import diffint` {ours:.2f} s, `import sklearn.ensemble` {theirs:.2f} s: "
+        f"{ours / theirs:.2f}× (at most 1.3×)",
+        flush=True,
+    )
+
+
+def bench_floor() -> None:
+    """What a step costs at least: operations counted, the core's measured peak, our share."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=s).astype(np.float32) for s in ((128, 256), (256, 128)))
+    c = np.zeros((128, 128), dtype=np.float32)
+    multiply_add(a, b, c)
+    took = statistics.median(seconds(lambda: multiply_add(a, b, c)) for _ in range(200))
+    peak = a.size * 128 / took  # multiply-adds per second
+    print(
+        f"\n### Floor\n\nOne core's measured peak: {peak / 1e9:.0f} G multiply-adds/s in float32 "
+        "(our matrix product on 128 × 256 × 128).\n"
+    )
+    print(
+        "| step (rows, units, features) | layer operations | decoder multiply-adds | floor |"
+        " whole step | share |"
+    )
+    print("|---|---|---|---|---|---|")
+    for rows, features in ((64, 36), (1024, 9), (64, 9), (64, 274), (1024, 39)):
+        step = Step(rows, features)
+        step.train()
+        took = statistics.median(seconds(step.train) for _ in range(41))
+        # Vector operations per element, a multiply-add counting one. Forward: two multiply-adds,
+        # product of the edges, clamp, product into the running one. Backward: two multiply-adds,
+        # product, clamp, division, two selected weights, two scaled edges, two multiply-adds,
+        # membership sum.
+        layer = (5 + 12) * rows * UNITS * features
+        decoder = 3 * rows * PAPER.hidden_width * (UNITS + features)
+        floor = (layer + decoder) / peak
+        print(
+            f"| ({rows}, {UNITS}, {features}) | {layer / 1e6:.1f} M | {decoder / 1e6:.1f} M "
+            f"| {floor * 1e3:.3f} ms | {took * 1e3:.3f} ms | {floor / took:.0%} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parts = {
+        "layer": bench_layer,
+        "fit": bench_fit,
+        "peers": bench_peers,
+        "scoring": bench_scoring,
+        "growth": bench_growth,
+        "import": bench_import,
+        "floor": bench_floor,
+    }
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    folder = os.environ.get("DIFFINT_ADBENCH")
+    parser.add_argument("--data", type=Path, default=Path(folder) if folder else None)
+    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.only:
+        if name not in ("fit", "peers", "scoring"):
+            parts[name]()  # type: ignore[operator]
+        elif options.data is None:
+            print(f"\n({name}: skipped, needs --data or DIFFINT_ADBENCH)")
+        else:
+            parts[name](options.data)  # type: ignore[operator]
+
+
+if __name__ == "__main__":
+    main()
