@@ -3,9 +3,9 @@
     python benchmarks/speed.py [--data FOLDER] [--only layer fit peers scoring growth import floor]
 
 Ours against the eager torch version of the same mathematics (`diffint.network`), and against
-peers. The parts that need tables (fit, peers, scoring) take a folder of ADBench tables, by
-default the one that DIFFINT_ADBENCH names. Times on a shared machine are noisy: every figure is
-the ratio of two medians of interleaved repeats.
+peers, each on two cores. The parts that need tables (fit, peers, scoring) take a folder of ADBench
+tables, by default the one that DIFFINT_ADBENCH names. Times on a shared machine are noisy: every
+figure is the ratio of two medians of interleaved repeats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,20 @@ import numpy as np
 
 from diffint import DiffInt
 from diffint.compiled import backward, forward, layout, spectral, steps
-from diffint.compiled.linear import multiply_add
+from diffint.compiled.linear import TILE_ROWS, multiply_add, whole_tiles
+from diffint.compiled.team import meet, share
+from diffint.compiling import compiled
 from diffint.config import PAPER, paper_batch_size
 from diffint.datasets import adbench_files, read_adbench
+from diffint.estimator import resolve_jobs
 from diffint.parameters import initial_parameters
 from diffint.scaling import fit_scaler
-from diffint.training import epoch_orders
+from diffint.training import Team, epoch_orders
 
 TABLES = ("31_satimage-2", "32_shuttle")
 LAYER_SHAPES = ((64, 36, 20), (1024, 39, 20), (64, 274, 20), (64, 9, 12), (1024, 10, 12))
 UNITS = PAPER.n_units
+THREADS = min(2, resolve_jobs(-1))
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -46,16 +49,18 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def medians(
-    ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int, calls: int = 1
-) -> list[float]:
-    """Median seconds of each, in turns of several calls, after one warm-up of both."""
+def medians(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) -> list[float]:
+    """Median seconds of each, measured in turns after one warm-up of both.
+
+    The pauses let the other's idle threads, which wait in a loop for a while, go to sleep.
+    """
     ours(), theirs()
-
-    def mean(work: Callable[[], Any]) -> float:
-        return seconds(lambda: [work() for _ in range(calls)]) / calls
-
-    times = [(mean(ours), mean(theirs)) for _ in range(repeats)]
+    times = []
+    for _ in range(repeats):
+        time.sleep(0.3)
+        first = seconds(ours)
+        time.sleep(0.3)
+        times.append((first, seconds(theirs)))
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
@@ -77,57 +82,85 @@ def header(title: str, rival: str) -> None:
     print("|---|---|---|---|---|---|", flush=True)
 
 
-class Step:
-    """One compiled training step on random rows, and its parts."""
+@compiled
+def layer_passes(thread, threads, passes, w, g, shape, work, rows, upstream):
+    """Bounds, log memberships, softmax, and the gradients of centers and widths, several times."""
+    features = share(shape.features, 1, thread, threads)
+    first, last = share(whole_tiles(rows), TILE_ROWS, thread, threads)
+    for _ in range(passes):
+        forward.set_bounds(w, shape, work, features[0], features[1])
+        meet(work.team, threads)
+        forward.encode(shape, work, first, last, rows, False)
+        work.d_code[first:last] = upstream[first:last]
+        backward.log_gradients(work, first, last)
+        meet(work.team, threads)
+        backward.interval_gradients(w, g, shape, work, rows, features[0], features[1])
 
-    def __init__(self, rows: int, features: int) -> None:
+
+class Step:
+    """Compiled training steps on random rows, on both cores."""
+
+    def __init__(self, rows: int, features: int, threads: int = THREADS) -> None:
         rng = np.random.default_rng(0)
         self.rows = rows
         self.x = rng.uniform(-1, 1, (rows, features)).astype(np.float32)
-        config = replace(PAPER, batch_size=rows, epochs=1)
-        self.start = initial_parameters(rng, self.x, config)
+        self.start = initial_parameters(rng, self.x, PAPER)
         self.shape = layout.shape_of(self.start, 0.1, False, 1.0)
-        self.flat = layout.pack(self.start, self.shape)
-        self.gradient, self.first, self.second = (np.zeros_like(self.flat) for _ in range(3))
-        self.weights = layout.views(self.flat, self.shape)
-        self.gradients = layout.views(self.gradient, self.shape)
-        self.spectral = spectral.start_spectral(rng, self.weights, self.shape)
-        self.work = layout.workspace(self.shape, rows)
+        flat = layout.pack(self.start, self.shape)
+        self.weights = layout.views(flat, self.shape)
+        self.gradients, self.moment1, self.moment2 = (
+            layout.views(np.zeros_like(flat), self.shape) for _ in range(3)
+        )
+        self.singular = spectral.start_spectral(rng, self.weights, self.shape)
+        self.work = layout.workspace(self.shape, self.weights, rows)
         self.work.x[:rows] = self.x
+        self.team = Team(threads, self.work.team)
         self.support = np.zeros(self.weights.center.shape)
         self.support_weight = np.zeros(features)
-        self.order = np.arange(rows)
         self.upstream = rng.normal(size=self.work.d_code.shape).astype(np.float32)
 
-    def layer(self) -> None:
-        """Bounds, log memberships, softmax, and the gradients of centers and widths."""
-        forward.set_bounds(self.weights, self.shape, self.work)
-        forward.encode(self.shape, self.work, self.rows)
-        self.work.d_code[:] = self.upstream
-        backward.interval_gradients(self.weights, self.gradients, self.shape, self.work, self.rows)
-
-    def train(self) -> None:
-        """A whole step, Adam and support included."""
-        steps.train_steps(
-            self.x,
-            self.order,
-            0,
+    def layer(self, passes: int) -> None:
+        """The interval layer, forward and backward, several times."""
+        self.team.call(
+            layer_passes,
+            passes,
+            self.weights,
+            self.gradients,
+            self.shape,
+            self.work,
             self.rows,
+            self.upstream,
+        )
+
+    def train(self, passes: int) -> None:
+        """Whole steps, Adam and support included."""
+        order = np.tile(np.arange(self.rows), passes)
+        self.team.call(
+            steps.train_steps,
+            self.x,
+            order,
+            0,
+            len(order),
             self.rows,
             0,
             layout.Schedule(1e-9, 1, False),
             self.shape,
-            self.flat,
-            self.gradient,
-            self.first,
-            self.second,
             self.weights,
             self.gradients,
-            self.spectral,
+            self.moment1,
+            self.moment2,
+            self.singular,
             self.work,
             self.support,
             self.support_weight,
             0.999,
+        )
+
+    def seconds_per_step(self, passes: int, repeats: int = 15) -> float:
+        """Median time of a whole step."""
+        self.train(passes)
+        return (
+            statistics.median(seconds(lambda: self.train(passes)) for _ in range(repeats)) / passes
         )
 
 
@@ -146,12 +179,17 @@ def bench_layer() -> None:
         x = torch.tensor(step.x)
         upstream = torch.tensor(step.upstream[:rows, :UNITS])
 
-        def eager(layer: Any = layer, x: Any = x, upstream: Any = upstream) -> None:
-            layer.zero_grad()
-            torch.softmax(layer(x), dim=1).backward(upstream)
+        passes = 200 if rows == 64 else 20
 
-        ours, theirs = medians(step.layer, eager, repeats=7, calls=20 if rows == 64 else 5)
-        show(f"({rows}, {UNITS}, {features})", ours, theirs, least)
+        def eager(
+            layer: Any = layer, x: Any = x, upstream: Any = upstream, passes: int = passes
+        ) -> None:
+            for _ in range(passes):
+                layer.zero_grad()
+                torch.softmax(layer(x), dim=1).backward(upstream)
+
+        ours, theirs = medians(functools.partial(step.layer, passes), eager, repeats=9)
+        show(f"({rows}, {UNITS}, {features})", ours / passes, theirs / passes, least)
 
 
 def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +201,7 @@ def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return x_train[y_train == 0], x_test
 
 
-def bench_fit(folder: Path, epochs: int = 8) -> None:
+def bench_fit(folder: Path, epochs: int = 20) -> None:
     """Whole fits of the paper configuration, same number of steps, against the eager loop."""
     from diffint.network import train_eagerly
 
@@ -227,9 +265,7 @@ def bench_growth() -> None:
     print("\n### Growth\n\n| what | time | against linear |\n|---|---|---|")
     previous = None
     for features in (10, 100, 1000):
-        step = Step(64, features)
-        step.train()
-        took = statistics.median(seconds(step.train) for _ in range(31))
+        took = Step(64, features).seconds_per_step(max(1, 1000 // features))
         _grow(f"step of 64 rows, {features} features", took, features, previous)
         previous = (took, features)
     previous = None
@@ -281,9 +317,7 @@ def bench_floor() -> None:
     )
     print("|---|---|---|---|---|---|")
     for rows, features in ((64, 36), (1024, 9), (64, 9), (64, 274), (1024, 39)):
-        step = Step(rows, features)
-        step.train()
-        took = statistics.median(seconds(step.train) for _ in range(41))
+        took = Step(rows, features, threads=1).seconds_per_step(20 if rows == 64 else 4)
         # Vector operations per element, a multiply-add counting one. Forward: two multiply-adds,
         # product of the edges, clamp, product into the running one. Backward: two multiply-adds,
         # product, clamp, division, two selected weights, two scaled edges, two multiply-adds,

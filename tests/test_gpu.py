@@ -207,7 +207,7 @@ def test_large_batches(train_on_gpu, device):
     assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol=1e-3)
 
 
-def test_the_gpu_draws_the_orders_of_large_tables(train_on_gpu, monkeypatch, device):
+def test_the_gpu_draws_the_orders_of_large_tables(device):
     from diffint import gpu_training
 
     orders = gpu_training._Orders([np.random.default_rng(0)], [25_000], 2, device)
@@ -232,7 +232,7 @@ def test_progress_and_stretches(train_on_gpu, monkeypatch):
 
 def test_a_loss_that_is_not_finite_is_an_error(train_on_gpu):
     config = replace(SMALL, learning_rate=1e38)
-    with pytest.raises(TrainingError, match="not finite after epoch"):
+    with pytest.raises(TrainingError, match="diverged in epoch"):
         train_on_gpu(make_runs([40], 3), config)
 
 

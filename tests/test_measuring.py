@@ -54,6 +54,8 @@ def test_pattern_ranges():
     share = inside.sum(axis=0) / (~np.isnan(own)).sum(axis=0)
     assert (share > 0.85).all()
     assert np.isnan(low[counts == 0]).all()
+    np.testing.assert_allclose(low[counts.argmax()], np.nanquantile(own, 0.025, axis=0), atol=1e-6)
+    np.testing.assert_allclose(up[counts.argmax()], np.nanquantile(own, 0.975, axis=0), atol=1e-6)
 
 
 def test_feature_summary():

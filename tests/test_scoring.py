@@ -12,7 +12,8 @@ import pytest
 
 from diffint import DiffInt
 from diffint.intervals import reference
-from diffint.scoring import anomaly_scores, evaluate
+from diffint.scaling import fit_scaler
+from diffint.scoring import _scale, anomaly_scores, evaluate
 
 from .conftest import QUICK, make_rows
 
@@ -54,7 +55,7 @@ def test_scores_are_the_definitions(decoder, scaling, error, temperature):
 
 def test_log_box_memberships_and_units(fitted, rows):
     model, member = fitted.model_, fitted.model_.members[0]
-    result = evaluate(model, member, rows, memberships=True, reconstruct=True)
+    result = evaluate(model, member, rows, memberships=True, reconstruct=True, units=True)
     clipped, _ = member.scaler.transform(rows)
     expected = reference.log_box_memberships(clipped, member.lower, member.upper, 0.1)
     np.testing.assert_allclose(result.log_box, expected, rtol=1e-5, atol=1e-5)
@@ -119,3 +120,17 @@ def test_a_cache_folder_that_cannot_be_written_is_no_error():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["minmax", "unit"])
+def test_compiled_scaling_is_the_plain_one(kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 7)) * 10.0 ** np.array([0, 3, -9, 160, -300, 0, 0])
+    x[:, 5] = 4.0  # constant
+    x[:, 6] = np.nan  # never seen
+    scaler = fit_scaler(x[:100], kind)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[::3, 5] = rng.normal(4, 1, len(x[::3]))
+    x[::4, 6] = 1.0
+    for expected, actual in zip(scaler.transform(x), _scale(scaler, x), strict=True):
+        np.testing.assert_array_equal(actual, expected)

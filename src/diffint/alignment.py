@@ -30,6 +30,8 @@ def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[A
     same units. The spread is the mean standard deviation, over the members, of the two bounds as
     a share of the range. It is 0, and the stability 1, where members agree or there is only one.
     """
+    if len(lowers) == 1:
+        return [np.ones_like(lowers[0])]
     boxes = [((lo + up) / 2, (up - lo) / 2) for lo, up in zip(lowers, uppers, strict=True)]
     matches = [match_units(boxes[0], box) for box in boxes]
     spread = np.zeros_like(lowers[0])

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 # Not "reassoc": with it the same row could be summed in another order beside other rows.
 # Not "nnan"/"ninf": missing values and overflow to infinity are part of the contract.
-_EXACT_ORDER = {"nsz", "arcp", "contract"}
+_EXACT_ORDER = {"nsz", "contract"}
 _ANY_ORDER = _EXACT_ORDER | {"reassoc"}
 
 
@@ -66,7 +66,12 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 def _kernel_sources() -> str:
     """A digest of every file whose code may end up in a kernel."""
     here = Path(__file__).parent
-    files = [Path(__file__), here / "intervals" / "cpu.py", *(here / "compiled").glob("*.py")]
+    files = [
+        Path(__file__),
+        here / "intervals" / "cpu.py",
+        here / "intervals" / "product_tile.py",
+        *(here / "compiled").glob("*.py"),
+    ]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.read_bytes())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from . import gpu_decoder as decoder
 from . import gpu_plain as plain
 from .compiled import layout
+from .gpu_blocks import blocks_for
 from .gpu_plain import Linear
 from .intervals import gpu as intervals
 from .intervals.cpu import padded
@@ -22,76 +23,13 @@ _STEPS_PER_GRAPH = 32
 _UNITS = 16  # of a tile of the interval layer; padded units are a multiple of it
 _DECODER_ROWS = 16
 _GRADIENT_LEFT, _GRADIENT_RIGHT = 32, 64
-_WIDEST_FUSED_HIDDEN = 256
+_WIDEST_FUSED_HIDDEN = 128
 # float32 matrices are multiplied as three tensor-core products of their tf32 parts, which
 # together are as exact as float32.
 _PRECISION = "tf32x3"
 _EXPONENT_LIMIT = 49.0  # as in intervals/cpu.py
 
-
 _Line = tuple[Tensor, Tensor, int, int]  # (plan, base, index, runs): where a kernel finds its step
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Sizes of the tiles the kernels work on.
-
-    rows, step_rows: of the interval layer forward and backward, with the forward's pipeline stages
-    and the backward's warps; decoder_*: units and features at a time, and the registers a thread
-    may have; splits: partial sums of a weight gradient.
-    """
-
-    rows: int
-    stages: int
-    step_rows: int
-    step_warps: int
-    decoder_units: int
-    decoder_out: int
-    decoder_warps: int
-    decoder_registers: int | None
-    softmax_rows: int
-    softmax_units: int
-    gradient_out: int
-    splits: int
-
-
-# Small batches need many small programs and deep pipelines, large ones few reads and registers.
-# The values are the fastest of those tried on an H200.
-_SMALL = Blocks(
-    rows=32,
-    stages=4,
-    step_rows=8,
-    step_warps=1,
-    decoder_units=64,
-    decoder_out=64,
-    decoder_warps=8,
-    decoder_registers=None,
-    softmax_rows=16,
-    softmax_units=32,
-    gradient_out=64,
-    splits=1,
-)
-_LARGE = Blocks(
-    rows=64,
-    stages=1,
-    step_rows=32,
-    step_warps=4,
-    decoder_units=32,
-    decoder_out=32,
-    decoder_warps=4,
-    decoder_registers=168,
-    softmax_rows=64,
-    softmax_units=64,
-    gradient_out=64,
-    splits=4,
-)
-
-
-def blocks_for(batch_size: int, n_features: int) -> Blocks:
-    """The tiles for a batch size; they do not depend on the number of runs, nor do results."""
-    if batch_size <= 256:
-        return _SMALL
-    return replace(_LARGE, decoder_out=16, gradient_out=16) if n_features <= 16 else _LARGE
 
 
 class Launch:
@@ -348,7 +286,7 @@ class Launch:
             BLOCK_UNITS=size.decoder_units,
             BLOCK_HIDDEN=_power_of_two(self.hidden),
             BLOCK_OUT=size.decoder_out,
-            BLOCK_SLICE=16,
+            BLOCK_SLICE=size.decoder_slice,
             num_warps=size.decoder_warps,
             num_stages=2,
             maxnreg=size.decoder_registers,

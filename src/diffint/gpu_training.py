@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from .compiled import layout, spectral
 from .config import Config
-from .errors import InputError, TrainingError
+from .errors import InputError
 from .intervals.cpu import SAFE_EXPONENT, largest_magnitude
 from .parameters import initial_parameters
-from .training import Progress, TrainedMember, TrainingRun
+from .training import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
 
 try:
     import torch
@@ -127,9 +127,14 @@ def _train_together(
             launch.run(epochs * plan.steps)
             row_losses = launch.losses_of(epochs * plan.steps).reshape(epochs, plan.steps, -1)
             history[first : first + epochs] = row_losses.sum(axis=1) / plan.n_rows
-            for epoch in range(first, first + epochs):
-                _check_and_report(epoch, history[epoch], report)
+            for epoch, losses in enumerate(history[first : first + epochs], first):
+                if not np.isfinite(losses).all():
+                    raise diverged(epoch, config)
+                for run, loss in enumerate(losses):
+                    report(run, float(loss))
     flat, support = launch.results()
+    if not np.abs(flat).max() < LARGEST_WEIGHT:  # true for NaN as well
+        raise diverged(total_epochs - 1, config)
     return [
         TrainedMember(
             start=start,
@@ -139,16 +144,6 @@ def _train_together(
         )
         for run, start in enumerate(starts)
     ]
-
-
-def _check_and_report(epoch: int, losses: NDArray[np.float64], report: Progress) -> None:
-    for run, loss in enumerate(losses):
-        if not np.isfinite(loss):
-            raise TrainingError(
-                f"the loss is not finite after epoch {epoch + 1}; "
-                "use scaling='minmax' or a smaller learning_rate"
-            )
-        report(run, float(loss))
 
 
 class _Plan:

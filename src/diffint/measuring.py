@@ -73,14 +73,23 @@ def pattern_ranges(
     unit = log_box_memberships(rows, lower, upper, temperature).argmax(axis=1)
     counts = np.bincount(unit, minlength=n_units)
     ends = np.full((2, n_units, rows.shape[1]), np.nan, dtype=np.float32)
-    tail = (1.0 - PATTERN_SHARE) / 2
     by_unit = np.argsort(unit, kind="stable")
     starts = np.concatenate([[0], np.cumsum(counts)])
     for k in np.flatnonzero(counts):
-        own = rows[by_unit[starts[k] : starts[k + 1]]]
-        seen = ~np.isnan(own).all(axis=0)
-        ends[:, k, seen] = np.nanquantile(own[:, seen], [tail, 1 - tail], axis=0)
+        ends[:, k] = _central_range(rows[by_unit[starts[k] : starts[k + 1]]])
     return counts, ends[0], ends[1]
+
+
+def _central_range(rows: Array) -> NDArray[np.float64]:
+    """`np.nanquantile` of both ends of the central share, many times faster. → (2, features)"""
+    ordered = np.sort(rows, axis=0)  # missing cells last
+    present = (~np.isnan(rows)).sum(axis=0)
+    tail = (1.0 - PATTERN_SHARE) / 2
+    place = np.maximum(present - 1, 0) * np.array([[tail], [1.0 - tail]])
+    below = np.floor(place).astype(np.intp)
+    above = np.minimum(below + 1, np.maximum(present - 1, 0))
+    low, high = np.take_along_axis(ordered, below, 0), np.take_along_axis(ordered, above, 0)
+    return low + (high - low) * (place - below)
 
 
 def summarise_features(x: NDArray[Any]) -> FeatureSummary:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,7 +59,7 @@ class Network(nn.Module):
             normalise = nn.utils.parametrizations.spectral_norm
             self.decoder = nn.Sequential(normalise(hidden), nn.ReLU(), normalise(output))
         else:
-            norm = nn.LayerNorm(config.hidden_width, eps=NORM_EPSILON)
+            norm = nn.LayerNorm(config.hidden_width, eps=NORM_EPSILON, dtype=output.weight.dtype)
             self.decoder = nn.Sequential(hidden, norm, nn.ReLU(), output)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -91,7 +92,7 @@ def loss(x: Tensor, reconstruction: Tensor) -> Tensor:
 
 
 def train_eagerly(
-    rows: NDArray[np.float32],
+    rows: NDArray[np.floating[Any]],
     start: Parameters,
     orders: Iterable[NDArray[np.int64]],
     batch_size: int,
@@ -100,7 +101,8 @@ def train_eagerly(
 ) -> tuple[Network, NDArray[np.float32], list[float]]:
     """Train on `rows` (rows, features), one epoch per permutation in `orders`.
 
-    Returns the network, the bias-corrected support (units, features) and the loss of each epoch.
+    In the precision of `rows` and `start`, float32 or float64. Returns the network, the
+    bias-corrected support (units, features) and the loss of each epoch.
     """
     network = Network(start, config)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import forward, layout
+from .compiled.scale import scale_rows
 from .intervals import cpu
 from .model import FittedModel, Member
 from .parameters import Parameters
+from .scaling import Scaler
 
 _BLOCK_ROWS = 8_192  # scaled at a time
 _TILE_ROWS = 64  # encoded and decoded at a time, so that all of it stays in cache
@@ -25,9 +27,9 @@ _NOTHING = np.empty((0, 0), dtype=np.float32)
 class Evaluation:
     """What one member makes of rows.
 
-    scores: (rows,) mean absolute error; unit: (rows,) unit with the largest code.
-    reconstruction: (rows, features) in the member's scaled units; log_box: (rows, units) log box
-    memberships; both empty unless asked for.
+    scores: (rows,) mean absolute error. Empty unless asked for: unit: (rows,) unit with the
+    largest code; reconstruction: (rows, features) in the member's scaled units; log_box:
+    (rows, units) log box memberships.
     """
 
     scores: NDArray[np.float64]
@@ -62,6 +64,7 @@ def evaluate(
     x: NDArray[Any],
     n_jobs: int = 1,
     *,
+    units: bool = False,
     reconstruct: bool = False,
     memberships: bool = False,
 ) -> Evaluation:
@@ -69,7 +72,7 @@ def evaluate(
     n_rows, n_features = x.shape
     result = Evaluation(
         scores=np.empty(n_rows),
-        unit=np.empty(n_rows, dtype=np.int64),
+        unit=np.empty(n_rows if units else 0, dtype=np.int64),
         reconstruction=np.empty((n_rows, n_features), np.float32) if reconstruct else _NOTHING,
         log_box=np.empty((n_rows, model.config.n_units), np.float32) if memberships else _NOTHING,
     )
@@ -79,7 +82,7 @@ def evaluate(
 
     def score_block(start: int) -> None:
         rows = slice(start, start + _BLOCK_ROWS)
-        clipped, unclipped = member.scaler.transform(x[rows])
+        clipped, unclipped = _scale(member.scaler, x[rows])
         if not hasattr(scratch, "work"):
             scratch.work = prepared.workspace()
         forward.evaluate(
@@ -96,6 +99,24 @@ def evaluate(
 
     run_blocks(score_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
     return result
+
+
+def _scale(scaler: Scaler, x: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """`Scaler.transform`, compiled where the map clips."""
+    if not scaler.clips:
+        return scaler.transform(x)
+    clipped, unclipped = np.empty((2, *x.shape), dtype=np.float32)
+    scale_rows(
+        np.ascontiguousarray(x, dtype=np.float64),
+        scaler.offset,
+        scaler.divisor,
+        scaler.constant,
+        float(scaler.lower[0]),
+        float(scaler.upper[0]),
+        clipped,
+        unclipped,
+    )
+    return clipped, unclipped
 
 
 def run_blocks(work: Any, starts: range, n_jobs: int) -> None:
@@ -120,11 +141,12 @@ class _Prepared:
 
     def workspace(self) -> layout.Workspace:
         """A thread's own scratch space, with bounds and decoder weights in force."""
-        work = layout.workspace(self.shape, _TILE_ROWS)
+        work = layout.workspace(self.shape, self.weights, _TILE_ROWS)
         work.lower[:], work.upper[:] = self.lower, self.upper
         cpu.unit_exponentials(self.lower, self.upper, self.shape.temperature, work.p, work.q)
-        work.hidden_weight[:] = self.weights.hidden_weight
-        work.output_weight[:] = self.weights.output_weight
+        if self.shape.certified:  # stored as normalised
+            work.hidden_weight[:] = self.weights.hidden_weight
+            work.output_weight[:] = self.weights.output_weight
         return work
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -18,7 +19,8 @@ from .parameters import Parameters, initial_parameters
 # Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
 # that an interrupt is heard soon.
 _ELEMENTS_PER_CALL = 2e8
-_LARGEST_WEIGHT = 1e15  # beyond it scores overflow
+_MOST_THREADS = 4  # per member; a batch of 64 rows has no more work to share
+LARGEST_WEIGHT = 1e15  # beyond it scores overflow
 
 Progress = Callable[[int, float], None]
 """Called after every epoch of every member with (member, loss)."""
@@ -64,14 +66,22 @@ def train_members(
         from .gpu_training import train_members_on_gpu
 
         return train_members_on_gpu(runs, config, device, progress)
+    # As many members side by side as there are threads for; the rest of the threads, or all of
+    # them where members are more than threads, work on one member together.
+    side_by_side = len(runs) if n_jobs >= len(runs) else 1
+    threads = max(1, min(n_jobs // side_by_side, _MOST_THREADS)) if hasattr(os, "fork") else 1
     stop = threading.Event()
 
     def train(member: int) -> TrainedMember:
-        return _train_member(runs[member], config, stop, lambda v: progress and progress(member, v))
+        def report(loss: float) -> None:
+            if progress is not None:
+                progress(member, loss)
 
-    if n_jobs == 1 or len(runs) == 1:
+        return _train_member(runs[member], config, threads, stop, report)
+
+    if side_by_side == 1:
         return [train(member) for member in range(len(runs))]
-    pool = ThreadPoolExecutor(min(n_jobs, len(runs)), thread_name_prefix="diffint")
+    pool = ThreadPoolExecutor(side_by_side, thread_name_prefix="diffint")
     try:
         futures = [pool.submit(train, member) for member in range(len(runs))]
         pending: set[Future[TrainedMember]] = set(futures)
@@ -103,7 +113,11 @@ def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator
 
 
 def _train_member(
-    run: TrainingRun, config: Config, stop: threading.Event, report: Callable[[float], Any]
+    run: TrainingRun,
+    config: Config,
+    threads: int,
+    stop: threading.Event,
+    report: Callable[[float], None],
 ) -> TrainedMember:
     from .compiled import layout, spectral, steps
     from .intervals.cpu import largest_magnitude
@@ -117,10 +131,10 @@ def _train_member(
         start, config.temperature, config.decoder == "certified", largest_magnitude(run.rows)
     )
     flat = layout.pack(start, shape)
-    gradient, moment1, moment2 = (np.zeros_like(flat) for _ in range(3))
-    weights, gradients = layout.views(flat, shape), layout.views(gradient, shape)
+    weights = layout.views(flat, shape)
+    gradients, moment1, moment2 = (layout.views(np.zeros_like(flat), shape) for _ in range(3))
     singular = spectral.start_spectral(np.random.default_rng(rng.integers(2**63)), weights, shape)
-    work = layout.workspace(shape, batch_size)
+    work = layout.workspace(shape, weights, batch_size)
     support = np.zeros_like(weights.center, dtype=np.float64)
     support_weight = np.zeros(n_features)
     schedule = layout.Schedule(
@@ -131,44 +145,45 @@ def _train_member(
 
     history = np.zeros(epochs)
     step = 0
-    for epoch, order in enumerate(epoch_orders(rng, n_rows, epochs)):
-        total = 0.0
-        for first in range(0, n_rows, rows_per_call):
-            if stop.is_set():
-                raise TrainingError("training was stopped")
-            loss, step = steps.train_steps(
-                run.rows,
-                order,
-                first,
-                min(first + rows_per_call, n_rows),
-                batch_size,
-                step,
-                schedule,
-                shape,
-                flat,
-                gradient,
-                moment1,
-                moment2,
-                weights,
-                gradients,
-                singular,
-                work,
-                support,
-                support_weight,
-                float(config.support_decay),
-            )
-            total += loss
-        history[epoch] = total / n_rows
-        if not np.isfinite(history[epoch]):
-            raise diverged(epoch, config)
-        report(float(history[epoch]))
+    with Team(threads, work.team) as team:
+        for epoch, order in enumerate(epoch_orders(rng, n_rows, epochs)):
+            total = 0.0
+            for first in range(0, n_rows, rows_per_call):
+                if stop.is_set():
+                    raise TrainingError("training was stopped")
+                loss, step = team.call(
+                    steps.train_steps,
+                    run.rows,
+                    order,
+                    first,
+                    min(first + rows_per_call, n_rows),
+                    batch_size,
+                    step,
+                    schedule,
+                    shape,
+                    weights,
+                    gradients,
+                    moment1,
+                    moment2,
+                    singular,
+                    work,
+                    support,
+                    support_weight,
+                    float(config.support_decay),
+                )
+                total += loss
+            history[epoch] = total / n_rows
+            if not np.isfinite(history[epoch]):
+                raise diverged(epoch, config)
+            report(float(history[epoch]))
 
-    if not np.abs(flat).max() < _LARGEST_WEIGHT:  # true for NaN as well
+    if not np.abs(flat).max() < LARGEST_WEIGHT:  # true for NaN as well
         raise diverged(epochs - 1, config)
-    # The certified decoder is stored with the weights in force, normalised one last time.
-    spectral.use_weights(weights, shape, singular, work, 1)
-    weights.hidden_weight[:] = work.hidden_weight
-    weights.output_weight[:] = work.output_weight
+    if shape.certified:
+        # Stored with the weights in force, normalised one last time.
+        spectral.use_weights(weights, singular, work)
+        weights.hidden_weight[:] = work.hidden_weight
+        weights.output_weight[:] = work.output_weight
     corrected = support / np.where(support_weight > 0, support_weight, 1.0)[:, None]
     return TrainedMember(
         start=start,
@@ -176,3 +191,37 @@ def _train_member(
         support=corrected[:, : shape.units].T.astype(np.float32),
         history=history,
     )
+
+
+class Team:
+    """Threads that run one compiled function together, this one among them."""
+
+    def __init__(self, threads: int, state: NDArray[np.int64]) -> None:
+        self._threads, self._state = threads, state
+        self._pool = ThreadPoolExecutor(threads - 1, "diffint-team") if threads > 1 else None
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """function(thread, threads, *arguments) on every thread; the result of this one."""
+        if self._pool is None:
+            return function(0, 1, *arguments)
+        from .compiled.team import abort
+
+        try:
+            others = [
+                self._pool.submit(function, thread, self._threads, *arguments)
+                for thread in range(1, self._threads)
+            ]
+            result = function(0, self._threads, *arguments)
+            for other in others:
+                other.result()
+        except BaseException:  # an interrupt: no thread may wait for one that does not come
+            abort(self._state)
+            raise
+        return result

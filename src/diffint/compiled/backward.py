@@ -1,102 +1,131 @@
-"""From the loss back to every parameter."""
+"""From the loss back to every parameter.
+
+First by rows, everything that belongs to one row; then by parameters, everything that sums over
+the rows. Either part can be shared among threads without changing the order of any sum.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..compiling import compiled_sums
+from ..compiling import compiled, compiled_sums
 from ..intervals import cpu
 from ..intervals.cpu import exp
-from .linear import fill, multiply_add, transpose, whole_tiles
+from .linear import fill, multiply_add, whole_tiles
 
 LOSS_EPSILON = 1e-8
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 
 @compiled_sums
-def loss_and_output_gradient(shape, work, rows):
-    """Σ over the rows of √(mean squared error + ε), and its mean's gradient in work.d_output."""
-    full = whole_tiles(rows)
-    fill(work.d_output[:full], _ZERO)
-    loss = 0.0
-    for b in range(rows):
+def row_gradients(w, shape, work, first, last, rows):
+    """Losses of the rows first..last of a batch of `rows`, and their gradients down to the logs.
+
+    Fills work.row_loss, d_output, d_activation, d_hidden, and d_code with the gradient of the log
+    box memberships. first and last are whole tiles; rows beyond the batch get no gradient.
+    """
+    fill(work.d_output[first:last], _ZERO)
+    for b in range(first, min(last, rows)):
+        x, output, slope = work.x[b], work.output[b], work.d_output[b]
         squares, present = _ZERO, _ZERO
         for j in range(shape.features):
-            value = work.x[b, j]
-            error = work.output[b, j] - value if value == value else _ZERO
-            work.d_output[b, j] = error
+            value = x[j]
+            error = output[j] - value if value == value else _ZERO
+            slope[j] = error
             squares += error * error
             present += _ONE if value == value else _ZERO
         rmse = np.sqrt(squares / present + np.float32(LOSS_EPSILON))
-        loss += rmse
+        work.row_loss[b] = rmse
         scale = _ONE / (present * rmse * np.float32(rows))
         for j in range(shape.features):
-            work.d_output[b, j] *= scale
-    return loss
+            slope[j] *= scale
 
-
-@compiled_sums
-def decoder_gradients(w, g, shape, work, rows):
-    """Gradients of the decoder's weights (those in force), and work.d_code."""
-    full = whole_tiles(rows)
-    d_output, d_hidden, d_code = work.d_output[:full], work.d_hidden[:full], work.d_code[:full]
-    activation, normed = work.activation[:full], work.normed[:full]
-
-    fill(g.output_weight, _ZERO)
-    multiply_add(activation.T, d_output, g.output_weight)
-    for i in range(g.output_bias.shape[0]):
-        g.output_bias[i] = _ZERO
-    for b in range(rows):
-        for i in range(g.output_bias.shape[0]):
-            g.output_bias[i] += d_output[b, i]
-
-    transpose(work.output_weight, work.output_transposed)
-    fill(d_hidden, _ZERO)
-    multiply_add(d_output, work.output_transposed, d_hidden)
-
-    for i in range(g.norm_gain.shape[0]):
-        g.norm_gain[i] = _ZERO
-        g.norm_shift[i] = _ZERO
-        g.hidden_bias[i] = _ZERO
-    for b in range(full):
-        for i in range(d_hidden.shape[1]):
-            if activation[b, i] <= _ZERO:
-                d_hidden[b, i] = _ZERO
+    fill(work.d_activation[first:last], _ZERO)
+    multiply_add(work.d_output[first:last], work.output_transposed, work.d_activation[first:last])
+    width = np.float32(shape.hidden)
+    for b in range(first, last):
+        d_activation, d_hidden = work.d_activation[b], work.d_hidden[b]
+        activation, normed = work.activation[b], work.normed[b]
+        for i in range(d_hidden.shape[0]):
+            slope = d_activation[i] if activation[i] > _ZERO else _ZERO
+            d_activation[i] = slope
+            d_hidden[i] = slope
         if not shape.certified:
             total, along = _ZERO, _ZERO
             for i in range(shape.hidden):
-                slope = d_hidden[b, i]
-                g.norm_gain[i] += slope * normed[b, i]
-                g.norm_shift[i] += slope
-                slope *= w.norm_gain[i]
-                d_hidden[b, i] = slope
+                slope = d_activation[i] * w.norm_gain[i]
+                d_hidden[i] = slope
                 total += slope
-                along += slope * normed[b, i]
-            total /= np.float32(shape.hidden)
-            along /= np.float32(shape.hidden)
+                along += slope * normed[i]
+            total /= width
+            along /= width
+            inverse = work.inverse_deviation[b]
             for i in range(shape.hidden):
-                slope = d_hidden[b, i] - total - normed[b, i] * along
-                d_hidden[b, i] = slope * work.inverse_deviation[b]
-        for i in range(d_hidden.shape[1]):
-            g.hidden_bias[i] += d_hidden[b, i]
+                d_hidden[i] = (d_hidden[i] - total - normed[i] * along) * inverse
 
-    fill(g.hidden_weight, _ZERO)
-    multiply_add(work.code[:full].T, d_hidden, g.hidden_weight)
-    transpose(work.hidden_weight, work.hidden_transposed)
-    fill(d_code, _ZERO)
-    multiply_add(d_hidden, work.hidden_transposed, d_code)
+    fill(work.d_code[first:last], _ZERO)
+    multiply_add(work.d_hidden[first:last], work.hidden_transposed, work.d_code[first:last])
+    log_gradients(work, first, last)
 
 
 @compiled_sums
-def interval_gradients(w, g, shape, work, rows):
-    """Through the softmax and the interval layer; work.total gets Σ I per (feature, unit)."""
-    full = whole_tiles(rows)
-    for b in range(full):
+def log_gradients(work, first, last):
+    """Through the softmax, in place: d_code of the codes becomes that of the log memberships."""
+    for b in range(first, last):
+        code, d_code = work.code[b], work.d_code[b]
         along = _ZERO
-        for k in range(shape.units):
-            along += work.code[b, k] * work.d_code[b, k]
-        for k in range(work.code.shape[1]):
-            work.d_code[b, k] = work.code[b, k] * (work.d_code[b, k] - along)
+        for k in range(code.shape[0]):
+            along += code[k] * d_code[k]
+        for k in range(code.shape[0]):
+            d_code[k] = code[k] * (d_code[k] - along)
+
+
+@compiled
+def column_sums(a, rows, first, last, out):
+    """out[first:last] = sums of the columns first..last of the first `rows` rows of a."""
+    for i in range(first, last):
+        out[i] = _ZERO
+    for b in range(rows):
+        for i in range(first, last):
+            out[i] += a[b, i]
+
+
+@compiled
+def norm_gradients(g, work, rows, first, last):
+    """Gradients of LayerNorm's gain and shift, hidden units first..last."""
+    column_sums(work.d_activation, rows, first, last, g.norm_shift)
+    for i in range(first, last):
+        g.norm_gain[i] = _ZERO
+    for b in range(rows):
+        for i in range(first, last):
+            g.norm_gain[i] += work.d_activation[b, i] * work.normed[b, i]
+
+
+@compiled
+def hidden_weight_gradients(g, work, rows, first, last):
+    """Gradients of the hidden weights of the units first..last (whole tiles)."""
+    full = whole_tiles(rows)
+    fill(g.hidden_weight[first:last], _ZERO)
+    multiply_add(work.code[:full, first:last].T, work.d_hidden[:full], g.hidden_weight[first:last])
+
+
+@compiled
+def output_weight_gradients(g, work, rows, first, last):
+    """Gradients of the output weights of the hidden units first..last (whole tiles)."""
+    full = whole_tiles(rows)
+    fill(g.output_weight[first:last], _ZERO)
+    multiply_add(
+        work.activation[:full, first:last].T, work.d_output[:full], g.output_weight[first:last]
+    )
+
+
+@compiled
+def interval_gradients(w, g, shape, work, rows, first, last):
+    """Gradients of centers and width logits of the features first..last.
+
+    work.total gets Σ I per (feature, unit), a neutral cell counting 1.
+    """
+    full = whole_tiles(rows)
     if shape.by_difference:
         cpu.bound_gradients_by_difference(
             work.x[:rows],
@@ -105,6 +134,8 @@ def interval_gradients(w, g, shape, work, rows):
             work.d_code,
             shape.temperature,
             full - rows,
+            first,
+            last,
             work.d_lower,
             work.d_upper,
             work.total,
@@ -117,11 +148,13 @@ def interval_gradients(w, g, shape, work, rows):
             work.q,
             work.d_code[:full],
             shape.temperature,
+            first,
+            last,
             work.d_lower,
             work.d_upper,
             work.total,
         )
-    for j in range(shape.features):
+    for j in range(first, last):
         for k in range(w.center.shape[1]):
             slope = _ONE / (_ONE + exp(-w.width_logit[j, k]))  # d softplus
             g.center[j, k] = work.d_lower[j, k] + work.d_upper[j, k]

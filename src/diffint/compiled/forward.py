@@ -14,76 +14,91 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 
 @compiled
-def set_bounds(w, shape, work):
-    """Bounds from centers and width logits, and their exponentials."""
-    for j in range(shape.features):
+def set_bounds(w, shape, work, first, last):
+    """Bounds of the features first..last from centers and width logits, and their exponentials."""
+    for j in range(first, last):
         for k in range(w.center.shape[1]):
             logit = w.width_logit[j, k]
             half = max(logit, _ZERO) + log(_ONE + exp(-abs(logit)))
             work.lower[j, k] = w.center[j, k] - half
             work.upper[j, k] = w.center[j, k] + half
     if not shape.by_difference:
-        cpu.unit_exponentials(work.lower, work.upper, shape.temperature, work.p, work.q)
+        cpu.unit_exponentials(
+            work.lower[first:last],
+            work.upper[first:last],
+            shape.temperature,
+            work.p[first:last],
+            work.q[first:last],
+        )
 
 
 @compiled_sums
-def encode(shape, work, rows):
-    """Log box memberships and codes of work.x[:rows]; the bounds must be set."""
-    full = whole_tiles(rows)
-    x, log_box = work.x[:rows], work.log_box[:full]
+def encode(shape, work, first, last, rows, with_logs):
+    """Codes of the rows first..last of work.x, and their log box memberships if asked for.
+
+    first and last are whole tiles; rows from `rows` on are neutral. The bounds must be set.
+    """
+    x = work.x[first : min(last, max(rows, first))]
+    log_box, code = work.log_box[first:last], work.code[first:last]
     if shape.by_difference:
         cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
-    else:
-        u, v = work.u[:full], work.v[:full]
-        cpu.row_exponentials(x, shape.temperature, u, v)
-        cpu.log_box_memberships(u, v, work.p, work.q, work.mantissa, work.exponent, log_box)
-    for b in range(full):
-        largest = log_box[b, 0]
-        for k in range(shape.units):
-            largest = max(largest, log_box[b, k])
-        total = _ZERO
-        for k in range(shape.units):
-            value = exp(log_box[b, k] - largest)
-            work.code[b, k] = value
-            total += value
-        scale = _ONE / total
-        for k in range(shape.units):
-            work.code[b, k] *= scale
-        for k in range(shape.units, work.code.shape[1]):
-            work.code[b, k] = _ZERO
+        _softmax(log_box, shape.units, code)
+        return
+    u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
+    cpu.row_exponentials(x, shape.temperature, u, v)
+    cpu.box_products(u, v, work.p, work.q, code, exponent)
+    if with_logs:
+        cpu.product_logs(code, exponent, log_box)
+    cpu.product_codes(code, exponent, shape.units)
 
 
 @compiled_sums
-def decode(w, shape, work, rows):
-    """work.output from work.code, with the weights in force in `work`."""
-    full = whole_tiles(rows)
-    pre = work.normed[:full]
-    start_with(pre, w.hidden_bias)
-    multiply_add(work.code[:full], work.hidden_weight, pre)
-    for b in range(full):
-        if shape.certified:
-            for i in range(pre.shape[1]):
-                work.activation[b, i] = max(pre[b, i], _ZERO)
-            continue
+def _softmax(logs, n_units, code):
+    for b in range(logs.shape[0]):
+        largest = logs[b, 0]
+        for k in range(n_units):
+            largest = max(largest, logs[b, k])
         total = _ZERO
+        for k in range(n_units):
+            value = exp(logs[b, k] - largest)
+            code[b, k] = value
+            total += value
+        for k in range(n_units):
+            code[b, k] /= total
+        for k in range(n_units, code.shape[1]):
+            code[b, k] = _ZERO
+
+
+@compiled_sums
+def decode(w, shape, work, first, last):
+    """work.output of the rows first..last from work.code, with the weights in force in `work`."""
+    start_with(work.normed[first:last], w.hidden_bias)
+    multiply_add(work.code[first:last], work.hidden_weight, work.normed[first:last])
+    width = np.float32(shape.hidden)
+    for b in range(first, last):
+        pre, activation = work.normed[b], work.activation[b]
+        if shape.certified:
+            for i in range(pre.shape[0]):
+                activation[i] = max(pre[i], _ZERO)
+            continue
+        total, squares = _ZERO, _ZERO
         for i in range(shape.hidden):
-            total += pre[b, i]
-        mean = total / np.float32(shape.hidden)
-        squares = _ZERO
+            total += pre[i]
+        mean = total / width
         for i in range(shape.hidden):
-            pre[b, i] -= mean
-            squares += pre[b, i] * pre[b, i]
-        inverse = _ONE / np.sqrt(squares / np.float32(shape.hidden) + np.float32(NORM_EPSILON))
+            pre[i] -= mean
+            squares += pre[i] * pre[i]
+        inverse = _ONE / np.sqrt(squares / width + np.float32(NORM_EPSILON))
         work.inverse_deviation[b] = inverse
         for i in range(shape.hidden):
-            normed = pre[b, i] * inverse
-            pre[b, i] = normed
-            work.activation[b, i] = max(normed * w.norm_gain[i] + w.norm_shift[i], _ZERO)
-        for i in range(shape.hidden, pre.shape[1]):
-            pre[b, i] = _ZERO
-            work.activation[b, i] = _ZERO
-    start_with(work.output[:full], w.output_bias)
-    multiply_add(work.activation[:full], work.output_weight, work.output[:full])
+            normed = pre[i] * inverse
+            pre[i] = normed
+            activation[i] = max(normed * w.norm_gain[i] + w.norm_shift[i], _ZERO)
+        for i in range(shape.hidden, pre.shape[0]):
+            pre[i] = _ZERO
+            activation[i] = _ZERO
+    start_with(work.output[first:last], w.output_bias)
+    multiply_add(work.activation[first:last], work.output_weight, work.output[first:last])
 
 
 @compiled
@@ -91,17 +106,17 @@ def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
     """Score rows with the weights in force and the bounds already set in `work`.
 
     clipped, target: (rows, features). scores: (rows,) mean absolute error over present features
-    (0 where none is present); best: (rows,) unit with the largest code. outputs and logs get the
-    reconstructions (rows, features) and log box memberships (rows, units) unless they are empty.
+    (0 where none is present). Unless they are empty, best gets each row's unit with the largest
+    code (rows,), outputs the reconstructions (rows, features) and logs the log box memberships
+    (rows, units).
     """
     block = work.x.shape[0]
     for start in range(0, clipped.shape[0], block):
         rows = min(block, clipped.shape[0] - start)
-        for b in range(rows):
-            for j in range(shape.features):
-                work.x[b, j] = clipped[start + b, j]
-        encode(shape, work, rows)
-        decode(w, shape, work, rows)
+        full = whole_tiles(rows)
+        work.x[:rows] = clipped[start : start + rows]
+        encode(shape, work, 0, full, rows, logs.shape[0] > 0)
+        decode(w, shape, work, 0, full)
         for b in range(rows):
             total, present = 0.0, 0
             for j in range(shape.features):
@@ -110,14 +125,10 @@ def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
                     total += abs(np.float64(value) - np.float64(work.output[b, j]))
                     present += 1
             scores[start + b] = total / max(present, 1)
-            top = 0
-            for k in range(1, shape.units):
-                if work.code[b, k] > work.code[b, top]:
-                    top = k
-            best[start + b] = top
-            if outputs.shape[0] > 0:
-                for j in range(shape.features):
-                    outputs[start + b, j] = work.output[b, j]
-            if logs.shape[0] > 0:
-                for k in range(shape.units):
-                    logs[start + b, k] = work.log_box[b, k]
+        if best.shape[0] > 0:
+            for b in range(rows):
+                best[start + b] = np.argmax(work.code[b, : shape.units])
+        if outputs.shape[0] > 0:
+            outputs[start : start + rows] = work.output[:rows, : shape.features]
+        if logs.shape[0] > 0:
+            logs[start : start + rows] = work.log_box[:rows, : shape.units]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..intervals.cpu import SAFE_EXPONENT, padded
 from ..parameters import Parameters
 from .linear import TILE_ROWS
+from .team import team_state
 
 
 class Weights(NamedTuple):
@@ -46,15 +47,16 @@ class Workspace(NamedTuple):
     upper: NDArray[np.float32]
     p: NDArray[np.float32]  # (features to 4, units)
     q: NDArray[np.float32]
-    mantissa: NDArray[np.float32]  # (2, units)
-    exponent: NDArray[np.int32]
+    exponent: NDArray[np.int32]  # (rows, units)
     log_box: NDArray[np.float32]  # (rows, units)
     code: NDArray[np.float32]
     normed: NDArray[np.float32]  # (rows, hidden)
     inverse_deviation: NDArray[np.float32]  # (rows,)
     activation: NDArray[np.float32]  # (rows, hidden)
     output: NDArray[np.float32]  # (rows, padded features)
+    row_loss: NDArray[np.float32]  # (rows,)
     d_output: NDArray[np.float32]
+    d_activation: NDArray[np.float32]  # (rows, hidden)
     d_hidden: NDArray[np.float32]
     d_code: NDArray[np.float32]
     d_lower: NDArray[np.float32]  # (features, units)
@@ -64,7 +66,8 @@ class Workspace(NamedTuple):
     output_transposed: NDArray[np.float32]  # (padded features, hidden)
     hidden_weight: NDArray[np.float32]  # the weights in force: normalised when certified
     output_weight: NDArray[np.float32]
-    present: NDArray[np.float32]  # (features,)
+    norms: NDArray[np.float32]  # (2,) what they were divided by
+    team: NDArray[np.int64]  # where the threads meet
 
 
 class Spectral(NamedTuple):
@@ -143,8 +146,11 @@ def unpack(w: Weights, shape: Shape) -> Parameters:
     )
 
 
-def workspace(shape: Shape, max_rows: int) -> Workspace:
-    """Scratch space for up to `max_rows` rows at a time."""
+def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
+    """Scratch space for up to `max_rows` rows at a time, shared by a team of threads.
+
+    The decoder weights in force are the weights themselves, unless they are to be normalised.
+    """
     rows, features = padded(max_rows, TILE_ROWS), shape.features
     features4, out = padded(features, 4), padded(features)
     units, hidden = padded(shape.units), padded(shape.hidden)
@@ -160,15 +166,16 @@ def workspace(shape: Shape, max_rows: int) -> Workspace:
         upper=zeros(features, units),
         p=zeros(features4, units),
         q=zeros(features4, units),
-        mantissa=zeros(2, units),
-        exponent=np.zeros((2, units), dtype=np.int32),
+        exponent=np.zeros((rows, units), dtype=np.int32),
         log_box=zeros(rows, units),
         code=zeros(rows, units),
         normed=zeros(rows, hidden),
         inverse_deviation=zeros(rows),
         activation=zeros(rows, hidden),
         output=zeros(rows, out),
+        row_loss=zeros(rows),
         d_output=zeros(rows, out),
+        d_activation=zeros(rows, hidden),
         d_hidden=zeros(rows, hidden),
         d_code=zeros(rows, units),
         d_lower=zeros(features, units),
@@ -176,9 +183,10 @@ def workspace(shape: Shape, max_rows: int) -> Workspace:
         total=zeros(features, units),
         hidden_transposed=zeros(hidden, units),
         output_transposed=zeros(out, hidden),
-        hidden_weight=zeros(units, hidden),
-        output_weight=zeros(hidden, out),
-        present=zeros(features),
+        hidden_weight=zeros(units, hidden) if shape.certified else weights.hidden_weight,
+        output_weight=zeros(hidden, out) if shape.certified else weights.output_weight,
+        norms=np.ones(2, dtype=np.float32),
+        team=team_state(),
     )
 
 

@@ -141,8 +141,8 @@ def start_with(c, row):
 
 
 @compiled
-def transpose(a, out):
-    """out = a.T"""
-    for i in range(a.shape[0]):
+def transpose(a, out, first, last):
+    """Columns first..last of out = rows first..last of a."""
+    for i in range(first, last):
         for j in range(a.shape[1]):
             out[j, i] = a[i, j]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..compiling import compiled, compiled_sums
 from .layout import Shape, Spectral, Weights
 
-_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
+_ZERO = np.float32(0.0)
 _START_ITERATIONS = 15
 
 
@@ -48,8 +48,7 @@ def _copy_scaled(source, divisor, out):
 
 
 @compiled_sums
-def through_normalisation(gradient, in_force, norm, left, right):
-    """Gradient of W from that of W/‖W‖: (G − ⟨G, W/‖W‖⟩ u vᵀ)/‖W‖, in place."""
+def _through_one(gradient, in_force, norm, left, right):
     along = _ZERO
     for i in range(gradient.shape[0]):
         for j in range(gradient.shape[1]):
@@ -61,18 +60,31 @@ def through_normalisation(gradient, in_force, norm, left, right):
 
 
 @compiled
-def use_weights(w, shape, spectral, work, iterate):
-    """Put the decoder weights in force into `work`; returns the norms they were divided by."""
-    if not shape.certified:
-        _copy_scaled(w.hidden_weight, _ONE, work.hidden_weight)
-        _copy_scaled(w.output_weight, _ONE, work.output_weight)
-        return _ONE, _ONE
-    for _ in range(iterate):
-        hidden_norm = power_iteration(w.hidden_weight, spectral.hidden_left, spectral.hidden_right)
-        output_norm = power_iteration(w.output_weight, spectral.output_left, spectral.output_right)
-    _copy_scaled(w.hidden_weight, hidden_norm, work.hidden_weight)
-    _copy_scaled(w.output_weight, output_norm, work.output_weight)
-    return hidden_norm, output_norm
+def through_normalisation(g, work, spectral):
+    """Gradients of W from those of W/‖W‖, in place: (G − ⟨G, W/‖W‖⟩ u vᵀ)/‖W‖."""
+    _through_one(
+        g.hidden_weight,
+        work.hidden_weight,
+        work.norms[0],
+        spectral.hidden_left,
+        spectral.hidden_right,
+    )
+    _through_one(
+        g.output_weight,
+        work.output_weight,
+        work.norms[1],
+        spectral.output_left,
+        spectral.output_right,
+    )
+
+
+@compiled
+def use_weights(w, spectral, work):
+    """Put the normalised decoder weights in force, after one power iteration on each."""
+    work.norms[0] = power_iteration(w.hidden_weight, spectral.hidden_left, spectral.hidden_right)
+    work.norms[1] = power_iteration(w.output_weight, spectral.output_left, spectral.output_right)
+    _copy_scaled(w.hidden_weight, work.norms[0], work.hidden_weight)
+    _copy_scaled(w.output_weight, work.norms[1], work.output_weight)
 
 
 def start_spectral(rng: np.random.Generator, w: Weights, shape: Shape) -> Spectral:

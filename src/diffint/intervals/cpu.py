@@ -6,7 +6,8 @@ With u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ) and Q = e^(−upper/τ),
 
 so an element costs two multiply-adds and no transcendental. The sum of log I over features is
 minus the log of a product: the product is kept as mantissa and exponent, and one logarithm per
-(row, unit) serves all features. A missing cell has u = v = 0, which makes its factor exactly 1.
+(row, unit) serves all features; codes need none at all. A missing cell has u = v = 0, which makes
+its factor exactly 1.
 
 Layout: features × units, the units padded to whole vectors; loops run over the units, so a row's
 arithmetic does not depend on the rows beside it. Rows and features are padded to multiples of
@@ -19,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling import bits_float, compiled, compiled_sums, float_bits
+from .product_tile import LANES, TILE_ROWS, multiply_features
 
-LANES = 16
 SAFE_EXPONENT = 30.0  # |x|/τ up to here: no product of the four exponentials overflows float32
 _EXPONENT_LIMIT = np.float32(49.0)  # beyond SAFE_EXPONENT + log 1e8 the clamp binds anyway
 
@@ -31,12 +32,12 @@ _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
 _MAX_RECIPROCAL = np.float32(1e8)  # 1 / MIN_MEMBERSHIP
 _LN2 = np.float32(0.6931471805599453)
+_NEVER = np.int32(1 << 29)  # an exponent that no box reaches
 _LN2_HIGH = np.float32(0.693359375)  # exact in few bits, so that n·LN2_HIGH is exact
 _LN2_LOW = np.float32(-2.12194440e-4)
 _LOG2_E = np.float32(1.4426950408889634)
 _SQRT_HALF = np.float32(0.70710678)
 _MANTISSA = np.int32(0x7FFFFF)
-_ONE_BITS = np.int32(0x3F800000)
 _EXP_MIN, _EXP_MAX = np.float32(-87.0), np.float32(88.0)
 
 
@@ -117,7 +118,7 @@ def row_exponentials(x, temperature, u, v):
 
 @compiled
 def unit_exponentials(lower, upper, temperature, p, q):
-    """Fill p, q (padded features, padded units) from bounds (features, padded units)."""
+    """Fill p, q from bounds, all (features, padded units); features that pad stay zero."""
     inverse = inverse_temperature(temperature)
     for j in range(lower.shape[0]):
         for k in range(lower.shape[1]):
@@ -125,68 +126,67 @@ def unit_exponentials(lower, upper, temperature, p, q):
             up = -upper[j, k] * inverse
             p[j, k] = exp(min(max(low, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
             q[j, k] = exp(min(max(up, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
-    for j in range(lower.shape[0], p.shape[0]):
-        for k in range(p.shape[1]):
-            p[j, k] = _ZERO
-            q[j, k] = _ZERO
 
 
 @compiled
-def _reciprocal(v, p, u, q):
-    return min((_ONE + v * p) * (_ONE + u * q), _MAX_RECIPROCAL)
-
-
-@compiled
-def _multiply_four_features(u, v, p, q, mantissa, exponent):
-    """Two rows × four features into the running products, for all units.
-
-    Four factors of at most 1e8 and a mantissa below 2 cannot overflow float32.
-    """
-    u00, u01, u02, u03 = u[0, 0], u[0, 1], u[0, 2], u[0, 3]
-    v00, v01, v02, v03 = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
-    u10, u11, u12, u13 = u[1, 0], u[1, 1], u[1, 2], u[1, 3]
-    v10, v11, v12, v13 = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
-    p0, p1, p2, p3 = p[0], p[1], p[2], p[3]
-    q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
-    m0, m1, e0, e1 = mantissa[0], mantissa[1], exponent[0], exponent[1]
-    for k in range(p.shape[1]):
-        a, b, c, d = p0[k], p1[k], p2[k], p3[k]
-        e, f, g, h = q0[k], q1[k], q2[k], q3[k]
-        first = _reciprocal(v00, a, u00, e) * _reciprocal(v01, b, u01, f)
-        second = _reciprocal(v02, c, u02, g) * _reciprocal(v03, d, u03, h)
-        bits = float_bits(first * second * m0[k])
-        e0[k] += bits >> np.int32(23)
-        m0[k] = bits_float((bits & _MANTISSA) | _ONE_BITS)
-        first = _reciprocal(v10, a, u10, e) * _reciprocal(v11, b, u11, f)
-        second = _reciprocal(v12, c, u12, g) * _reciprocal(v13, d, u13, h)
-        bits = float_bits(first * second * m1[k])
-        e1[k] += bits >> np.int32(23)
-        m1[k] = bits_float((bits & _MANTISSA) | _ONE_BITS)
-
-
-@compiled
-def log_box_memberships(u, v, p, q, mantissa, exponent, out):
-    """out (padded rows, padded units) = Σ_j log I; mantissa, exponent: (2, units) scratch."""
-    features = u.shape[1]
-    bias = np.int32(127 * (features // 4))
-    for b in range(0, u.shape[0], 2):
-        for r in range(2):
-            for k in range(p.shape[1]):
-                mantissa[r, k] = _ONE
-                exponent[r, k] = np.int32(0)
-        for j in range(0, features, 4):
-            _multiply_four_features(
-                u[b : b + 2, j : j + 4],
-                v[b : b + 2, j : j + 4],
-                p[j : j + 4],
-                q[j : j + 4],
-                mantissa,
-                exponent,
+def box_products(u, v, p, q, mantissa, exponent):
+    """∏_j 1/I as mantissa · 2^exponent, mantissa in [1, 2); both (padded rows, padded units)."""
+    rows, features = u.shape
+    groups = features // 4
+    cell_step, feature_step, out_step = u.strides[0], p.strides[0], mantissa.strides[0]
+    for b in range(0, rows, TILE_ROWS):
+        for k in range(0, p.shape[1], LANES):
+            unit = k * 4  # bytes
+            multiply_features(
+                u.ctypes.data + b * cell_step,
+                v.ctypes.data + b * cell_step,
+                cell_step,
+                p.ctypes.data + unit,
+                q.ctypes.data + unit,
+                feature_step,
+                groups,
+                mantissa.ctypes.data + b * out_step + unit,
+                exponent.ctypes.data + b * out_step + unit,
+                out_step,
             )
-        for r in range(2):
-            for k in range(p.shape[1]):
-                whole = np.float32(exponent[r, k] - bias)
-                out[b + r, k] = -(whole * _LN2 + log(mantissa[r, k]))
+    bias = np.int32(127 * groups)
+    for b in range(rows):
+        for k in range(p.shape[1]):
+            exponent[b, k] -= bias
+
+
+@compiled
+def product_logs(mantissa, exponent, out):
+    """Log box memberships from the products: out = −log(mantissa · 2^exponent)."""
+    for b in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[b, k] = -(np.float32(exponent[b, k]) * _LN2 + log(mantissa[b, k]))
+
+
+@compiled_sums
+def product_codes(mantissa, exponent, n_units):
+    """Softmax over the units of the log box memberships, in place of the mantissa.
+
+    The code is 2^−exponent / mantissa over its sum: no logarithm and no exponential. Exponents
+    are taken from the smallest; units that only pad get 0.
+    """
+    units = mantissa.shape[1]
+    for b in range(mantissa.shape[0]):
+        code, powers = mantissa[b], exponent[b]
+        for k in range(n_units, units):
+            powers[k] = _NEVER
+        smallest = powers[0]
+        for k in range(units):
+            smallest = min(smallest, powers[k])
+        total = _ZERO
+        for k in range(units):
+            shift = max(np.int32(127) - (powers[k] - smallest), np.int32(0))
+            value = bits_float(shift << np.int32(23)) / code[k]
+            code[k] = value
+            total += value
+        scale = _ONE / total
+        for k in range(units):
+            code[k] *= scale
 
 
 @compiled
@@ -217,14 +217,14 @@ def _edge_slopes(u, v, p, q, g):
 
 
 @compiled
-def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
+def bound_gradients(u, v, p, q, upstream, temperature, start, stop, d_lower, d_upper, total):
     """Gradients of Σ upstream · log box membership, and Σ I, in one pass over the elements.
 
-    upstream: (padded rows, padded units); d_lower, d_upper, total: (features, padded units).
-    ``total`` counts a neutral cell (missing or padding) as membership 1.
+    For the features start..stop. upstream: (padded rows, padded units); d_lower, d_upper, total:
+    (features, padded units). ``total`` counts a neutral cell (missing or padding) as membership 1.
     """
     inverse = inverse_temperature(temperature)
-    for j in range(d_lower.shape[0]):
+    for j in range(start, stop):
         for k in range(p.shape[1]):
             d_lower[j, k] = _ZERO
             d_upper[j, k] = _ZERO
@@ -233,7 +233,7 @@ def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
     # bounds and sums while the rows of the tile do.
     rows = u.shape[0]
     for first in range(0, rows, _BACKWARD_ROWS):
-        for j in range(d_lower.shape[0]):
+        for j in range(start, stop):
             for b in range(first, min(first + _BACKWARD_ROWS, rows), 4):
                 _accumulate_four_rows(
                     u[b : b + 4, j],
@@ -245,7 +245,7 @@ def bound_gradients(u, v, p, q, upstream, temperature, d_lower, d_upper, total):
                     d_upper[j],
                     total[j],
                 )
-    for j in range(d_lower.shape[0]):
+    for j in range(start, stop):
         for k in range(p.shape[1]):
             d_lower[j, k] *= -inverse * p[j, k]
             d_upper[j, k] *= inverse * q[j, k]
@@ -272,11 +272,8 @@ def input_gradients(u, v, p, q, upstream, temperature, n_units, d_x):
 
 @compiled
 def _edges(value, lower, upper, inverse):
-    """(1/σ of the lower edge, 1/σ of the upper edge), each finite."""
-    return (
-        _ONE + exp((lower - value) * inverse),
-        _ONE + exp((value - upper) * inverse),
-    )
+    """(1/σ − 1 of the lower edge, 1/σ − 1 of the upper edge), each finite."""
+    return exp((lower - value) * inverse), exp((value - upper) * inverse)
 
 
 @compiled
@@ -292,17 +289,17 @@ def log_box_memberships_by_difference(x, lower, upper, temperature, out):
             value = x[b, j]
             if value == value:
                 for k in range(out.shape[1]):
-                    a, c = _edges(value, lower[j, k], upper[j, k], inverse)
-                    out[b, k] -= log(min(a * c, _MAX_RECIPROCAL))
+                    below, above = _edges(value, lower[j, k], upper[j, k], inverse)
+                    out[b, k] -= log(min((_ONE + below) * (_ONE + above), _MAX_RECIPROCAL))
 
 
 @compiled
 def bound_gradients_by_difference(
-    x, lower, upper, upstream, temperature, neutral_rows, d_lower, d_upper, total
+    x, lower, upper, upstream, temperature, neutral_rows, start, stop, d_lower, d_upper, total
 ):
     """As `bound_gradients`; `neutral_rows` padding rows count as membership 1 in ``total``."""
     inverse = inverse_temperature(temperature)
-    for j in range(d_lower.shape[0]):
+    for j in range(start, stop):
         for k in range(d_lower.shape[1]):
             d_lower[j, k] = _ZERO
             d_upper[j, k] = _ZERO
@@ -314,12 +311,12 @@ def bound_gradients_by_difference(
                     total[j, k] += _ONE
                 continue
             for k in range(d_lower.shape[1]):
-                a, c = _edges(value, lower[j, k], upper[j, k], inverse)
-                r = a * c
+                below, above = _edges(value, lower[j, k], upper[j, k], inverse)
+                r = (_ONE + below) * (_ONE + above)
                 total[j, k] += _ONE / min(r, _MAX_RECIPROCAL)
                 g = upstream[b, k] * inverse if r < _MAX_RECIPROCAL else _ZERO
-                d_lower[j, k] -= g * (a - _ONE) / a
-                d_upper[j, k] += g * (c - _ONE) / c
+                d_lower[j, k] -= g * (below / (_ONE + below))
+                d_upper[j, k] += g * (above / (_ONE + above))
 
 
 @compiled_sums
@@ -332,7 +329,8 @@ def input_gradients_by_difference(x, lower, upper, upstream, temperature, n_unit
             total = _ZERO
             if value == value:
                 for k in range(n_units):
-                    a, c = _edges(value, lower[j, k], upper[j, k], inverse)
-                    slope = (a - _ONE) / a - (c - _ONE) / c
-                    total += upstream[b, k] * slope if a * c < _MAX_RECIPROCAL else _ZERO
+                    below, above = _edges(value, lower[j, k], upper[j, k], inverse)
+                    slope = below / (_ONE + below) - above / (_ONE + above)
+                    r = (_ONE + below) * (_ONE + above)
+                    total += upstream[b, k] * slope if r < _MAX_RECIPROCAL else _ZERO
             d_x[b, j] = total * inverse

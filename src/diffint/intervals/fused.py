@@ -94,9 +94,9 @@ class _Boxes:
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
         if not self.by_difference:
             self.u, self.v = np.empty((2, rows, self.features), dtype=np.float32)
-            self.p, self.q = np.empty((2, self.features, self.units), dtype=np.float32)
-            self.mantissa = np.empty((2, self.units), dtype=np.float32)
-            self.exponent = np.empty((2, self.units), dtype=np.int32)
+            self.p, self.q = np.zeros((2, self.features, self.units), dtype=np.float32)
+            self.mantissa = np.empty_like(self.out)
+            self.exponent = np.empty(self.out.shape, dtype=np.int32)
             cpu.unit_exponentials(self.lower, self.upper, self.temperature, self.p, self.q)
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
@@ -110,7 +110,9 @@ class _Boxes:
             cpu.log_box_memberships_by_difference(x, self.lower, self.upper, self.temperature, out)
         else:
             u, v = self._set_rows(x)
-            cpu.log_box_memberships(u, v, self.p, self.q, self.mantissa, self.exponent, out)
+            mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
+            cpu.box_products(u, v, self.p, self.q, mantissa, exponent)
+            cpu.product_logs(mantissa, exponent, out)
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:
@@ -121,11 +123,21 @@ class _Boxes:
             g[: len(x), : self.n_units] = upstream
         if self.by_difference:
             cpu.bound_gradients_by_difference(
-                x, self.lower, self.upper, g, self.temperature, rows - len(x), *self.sums
+                x,
+                self.lower,
+                self.upper,
+                g,
+                self.temperature,
+                rows - len(x),
+                0,
+                len(self.lower),
+                *self.sums,
             )
         else:
             u, v = self._set_rows(x)
-            cpu.bound_gradients(u, v, self.p, self.q, g, self.temperature, *self.sums)
+            cpu.bound_gradients(
+                u, v, self.p, self.q, g, self.temperature, 0, len(self.lower), *self.sums
+            )
         neutral = rows - len(x) + np.isnan(x).sum(axis=0)
         self.sums[2] -= neutral[:, None].astype(np.float32)
         return self.sums
