@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format bench clean
 
 demo: $(VENV)/.installed
 	@echo "==> fitting the embedded example"
@@ -24,6 +24,11 @@ lint: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+# Ratios of speed against the eager version and peers; DIFFINT_ADBENCH names the tables.
+bench: $(VENV)/.installed-test
+	@$(BIN)/python benchmarks/speed.py
+	@$(BIN)/python benchmarks/memory.py
 
 $(VENV)/bin/python:
 	@echo "==> creating the virtual environment in $(VENV)"

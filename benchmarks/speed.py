@@ -201,7 +201,7 @@ def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return x_train[y_train == 0], x_test
 
 
-def bench_fit(folder: Path, epochs: int = 20) -> None:
+def bench_fit(folder: Path, epochs: int = 60) -> None:
     """Whole fits of the paper configuration, same number of steps, against the eager loop."""
     from diffint.network import train_eagerly
 

@@ -59,7 +59,7 @@ def test_every_step_is_the_eager_one(missing, temperature, schedule, init):
             )
         np.testing.assert_allclose(compiled.history, history, rtol=1e-5)
         if missing == 0.0:
-            np.testing.assert_allclose(compiled.support, support, atol=1e-5)
+            np.testing.assert_allclose(compiled.support, support, atol=tolerance)
 
 
 def test_certified_training_follows_the_eager_one():
@@ -68,7 +68,11 @@ def test_certified_training_follows_the_eager_one():
     compiled, eager, _, history = train_both(make_rows(45, 7, 0.1), config, 4)
     np.testing.assert_allclose(compiled.history, history, rtol=1e-3)
     expected = eager.parameters_as_arrays()
-    np.testing.assert_allclose(compiled.parameters.center, expected.center, atol=2e-3)
+    difference = np.abs(compiled.parameters.center - expected.center)
+    assert difference.mean() < 2e-4  # of 12 steps of 1e-3
+    assert difference.max() < 6e-3
+    np.testing.assert_array_equal(compiled.parameters.norm_gain, 1.0)
+    np.testing.assert_array_equal(compiled.parameters.norm_shift, 0.0)
     for weight in (compiled.parameters.hidden_weight, compiled.parameters.output_weight):
         assert np.linalg.norm(weight, 2) == pytest.approx(1.0, abs=0.1)
 

@@ -31,7 +31,7 @@ class Config:
     scaling: ``"minmax"`` to [−1, 1], ``"unit"`` to [0, 1], ``"standard"`` or ``"none"``.
     init: intervals start at training rows (``"data"``) or near zero (``"gaussian"``).
     error: score against the ``"unclipped"`` or the ``"clipped"`` scaled row.
-    epochs: passes over the rows; ``"auto"`` makes 100, fewer where that is over 2,000 steps.
+    epochs: passes over the rows; ``"auto"`` makes 100, fewer where that is over 1,000 steps.
     learning_rate, schedule: of the optimiser (Adam); constant, or a half cosine over all steps.
     batch_size: rows per step; ``"auto"`` takes 64, or 256 for tables of over 10,000 rows,
         ``"paper"`` 64, 512 or 1024 for up to 10,000, up to 20,000, or more rows.
@@ -113,8 +113,9 @@ _CHOICES: dict[str, Any] = {
 }
 
 
-# More steps than this did not raise the accuracy of the recommended configuration.
-_ENOUGH_STEPS = 2_000
+# More steps than this hardly raise the accuracy of the recommended configuration
+# (docs/results/training_length.md).
+_ENOUGH_STEPS = 1_000
 _MOST_EPOCHS = 100
 
 

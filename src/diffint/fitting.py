@@ -32,6 +32,7 @@ from .version import __version__
 
 LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
 _FEWEST_ROWS_TO_SPLIT = 5
+_JOINT_ROWS = 5_000  # several intervals together are measured on at most this many
 _MEASURED_ROWS = 50_000  # coverage and patterns are measured on at most this many
 _LEAST_FALL = 1e-6  # of the loss, from the first epoch to the last
 _STILL = 1e-3  # mean movement of the centers, in scaled units, below which nothing was learned
@@ -206,7 +207,7 @@ def _describe(
                 pattern_lower=pattern_lower,
                 pattern_upper=pattern_upper,
                 coverage=coverages(measured, lower, upper),
-                joint_coverage=joint_coverages(measured, lower, upper, importance),
+                joint_coverage=joint_coverages(measured[:_JOINT_ROWS], lower, upper, importance),
                 coverage_rows=len(measured),
                 coverage_held_out=held_out,
                 history=result.history,

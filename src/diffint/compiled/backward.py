@@ -83,22 +83,26 @@ def log_gradients(work, first, last):
 @compiled
 def column_sums(a, rows, first, last, out):
     """out[first:last] = sums of the columns first..last of the first `rows` rows of a."""
-    for i in range(first, last):
-        out[i] = _ZERO
+    sums = out[first:last]  # and rows likewise: an index that starts at 0 vectorises
+    for i in range(last - first):
+        sums[i] = _ZERO
     for b in range(rows):
-        for i in range(first, last):
-            out[i] += a[b, i]
+        row = a[b][first:last]
+        for i in range(last - first):
+            sums[i] += row[i]
 
 
 @compiled
 def norm_gradients(g, work, rows, first, last):
     """Gradients of LayerNorm's gain and shift, hidden units first..last."""
     column_sums(work.d_activation, rows, first, last, g.norm_shift)
-    for i in range(first, last):
-        g.norm_gain[i] = _ZERO
+    sums = g.norm_gain[first:last]
+    for i in range(last - first):
+        sums[i] = _ZERO
     for b in range(rows):
-        for i in range(first, last):
-            g.norm_gain[i] += work.d_activation[b, i] * work.normed[b, i]
+        slope, normed = work.d_activation[b][first:last], work.normed[b][first:last]
+        for i in range(last - first):
+            sums[i] += slope[i] * normed[i]
 
 
 @compiled

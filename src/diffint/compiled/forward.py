@@ -48,7 +48,7 @@ def encode(shape, work, first, last, rows, with_logs):
     cpu.row_exponentials(x, shape.temperature, u, v)
     cpu.box_products(u, v, work.p, work.q, code, exponent)
     if with_logs:
-        cpu.product_logs(code, exponent, log_box)
+        cpu.product_logs(code, exponent, u.shape[1], log_box)
     cpu.product_codes(code, exponent, shape.units)
 
 
@@ -73,7 +73,7 @@ def _softmax(logs, n_units, code):
 def decode(w, shape, work, first, last):
     """work.output of the rows first..last from work.code, with the weights in force in `work`."""
     start_with(work.normed[first:last], w.hidden_bias)
-    multiply_add(work.code[first:last], work.hidden_weight, work.normed[first:last])
+    multiply_add(work.code[first:last, : shape.units], work.hidden_weight, work.normed[first:last])
     width = np.float32(shape.hidden)
     for b in range(first, last):
         pre, activation = work.normed[b], work.activation[b]
@@ -101,6 +101,18 @@ def decode(w, shape, work, first, last):
     multiply_add(work.activation[first:last], work.output_weight, work.output[first:last])
 
 
+@compiled_sums
+def _mean_error(target, output):
+    """Mean absolute difference over the present features, 0 where there are none."""
+    total, present = 0.0, 0.0
+    for j in range(target.shape[0]):
+        missing = target[j] != target[j]
+        error = abs(np.float64(target[j]) - np.float64(output[j]))
+        total += 0.0 if missing else error
+        present += 0.0 if missing else 1.0
+    return total / max(present, 1.0)
+
+
 @compiled
 def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
     """Score rows with the weights in force and the bounds already set in `work`.
@@ -118,13 +130,7 @@ def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
         encode(shape, work, 0, full, rows, logs.shape[0] > 0)
         decode(w, shape, work, 0, full)
         for b in range(rows):
-            total, present = 0.0, 0
-            for j in range(shape.features):
-                value = target[start + b, j]
-                if value == value:
-                    total += abs(np.float64(value) - np.float64(work.output[b, j]))
-                    present += 1
-            scores[start + b] = total / max(present, 1)
+            scores[start + b] = _mean_error(target[start + b], work.output[b])
         if best.shape[0] > 0:
             for b in range(rows):
                 best[start + b] = np.argmax(work.code[b, : shape.units])

@@ -28,6 +28,7 @@ from .team import meet, share
 
 _BETA1, _BETA2, _ADAM_EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
 _ONE = np.float32(1.0)
+_BLOCK_ROWS = 64  # taken from codes to gradients at a time, so that all of it stays in cache
 
 
 @compiled
@@ -137,9 +138,11 @@ def train_steps(
         for b in range(first, min(last, rows)):
             for j in range(shape.features):
                 work.x[b, j] = data[order[start + b], j]
-        encode(shape, work, first, last, rows, False)
-        decode(w, shape, work, first, last)
-        row_gradients(w, shape, work, first, last, rows)
+        for block in range(first, last, _BLOCK_ROWS):
+            end = min(block + _BLOCK_ROWS, last)
+            encode(shape, work, block, end, rows, False)
+            decode(w, shape, work, block, end)
+            row_gradients(w, shape, work, block, end, rows)
         if not meet(work.team, threads):
             return loss, step
 

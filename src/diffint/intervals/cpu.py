@@ -130,7 +130,10 @@ def unit_exponentials(lower, upper, temperature, p, q):
 
 @compiled
 def box_products(u, v, p, q, mantissa, exponent):
-    """∏_j 1/I as mantissa · 2^exponent, mantissa in [1, 2); both (padded rows, padded units)."""
+    """∏_j 1/I as mantissa in [1, 2) and exponent; both (padded rows, padded units).
+
+    The exponents carry float32's bias of 127 once for every four features.
+    """
     rows, features = u.shape
     groups = features // 4
     cell_step, feature_step, out_step = u.strides[0], p.strides[0], mantissa.strides[0]
@@ -149,18 +152,15 @@ def box_products(u, v, p, q, mantissa, exponent):
                 exponent.ctypes.data + b * out_step + unit,
                 out_step,
             )
-    bias = np.int32(127 * groups)
-    for b in range(rows):
-        for k in range(p.shape[1]):
-            exponent[b, k] -= bias
 
 
 @compiled
-def product_logs(mantissa, exponent, out):
-    """Log box memberships from the products: out = −log(mantissa · 2^exponent)."""
+def product_logs(mantissa, exponent, features, out):
+    """Log box memberships from the products over (padded) features."""
+    bias = np.int32(127 * (features // 4))
     for b in range(out.shape[0]):
         for k in range(out.shape[1]):
-            out[b, k] = -(np.float32(exponent[b, k]) * _LN2 + log(mantissa[b, k]))
+            out[b, k] = -(np.float32(exponent[b, k] - bias) * _LN2 + log(mantissa[b, k]))
 
 
 @compiled_sums

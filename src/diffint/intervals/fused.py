@@ -88,7 +88,7 @@ class _Boxes:
         self.upper = np.zeros_like(self.lower)
         self.lower[:, :n_units], self.upper[:, :n_units] = np.transpose(lower), np.transpose(upper)
         self.by_difference = cpu.largest_magnitude(x) / temperature > cpu.SAFE_EXPONENT
-        rows = cpu.padded(min(len(x), _TILE_ROWS), 4)
+        rows = cpu.padded(min(len(x), _TILE_ROWS), cpu.TILE_ROWS)
         self.out = np.empty((rows, self.units), dtype=np.float32)
         self.upstream = np.zeros_like(self.out)
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
@@ -100,23 +100,23 @@ class _Boxes:
             cpu.unit_exponentials(self.lower, self.upper, self.temperature, self.p, self.q)
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
-        rows = cpu.padded(len(x), 4)
+        rows = cpu.padded(len(x), cpu.TILE_ROWS)
         cpu.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
         return self.u[:rows], self.v[:rows]
 
     def log_box(self, x: Array) -> Array:
-        out = self.out[: cpu.padded(len(x), 4)]
+        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
         if self.by_difference:
             cpu.log_box_memberships_by_difference(x, self.lower, self.upper, self.temperature, out)
         else:
             u, v = self._set_rows(x)
             mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
             cpu.box_products(u, v, self.p, self.q, mantissa, exponent)
-            cpu.product_logs(mantissa, exponent, out)
+            cpu.product_logs(mantissa, exponent, self.features, out)
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:
-        rows = cpu.padded(len(x), 4)
+        rows = cpu.padded(len(x), cpu.TILE_ROWS)
         g = self.upstream[:rows]
         if upstream is not None:
             g[:] = 0.0
