@@ -29,7 +29,7 @@ import torch
 
 from diffint.compiled import layout, spectral
 from diffint.config import PAPER
-from diffint.gpu_launch import Launch
+from diffint.gpu.launch import Launch
 from diffint.parameters import initial_parameters
 
 FORWARD_INSTRUCTIONS, BACKWARD_INSTRUCTIONS = 5, 13

@@ -25,7 +25,7 @@ from sklearn.model_selection import train_test_split
 
 from diffint.compiled.forward import NORM_EPSILON
 from diffint.config import PAPER, Config, paper_batch_size
-from diffint.gpu_training import train_members_on_gpu
+from diffint.gpu.training import train_members_on_gpu
 from diffint.parameters import Parameters
 from diffint.scaling import fit_scaler
 from diffint.training import TrainingRun

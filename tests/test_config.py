@@ -28,7 +28,7 @@ def test_batch_size_by_rows(rows, size):
 
 @pytest.mark.parametrize(
     ("rows", "size", "epochs"),
-    [(10, 64, 100), (1000, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
+    [(10, 64, 100), (600, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
 )
 def test_automatic_batch_size_and_epochs(rows, size, epochs):
     settled = RECOMMENDED.settled(rows, rows)

@@ -35,7 +35,7 @@ def device():
 
 @pytest.fixture
 def train_on_gpu(device):
-    from diffint.gpu_training import train_members_on_gpu
+    from diffint.gpu.training import train_members_on_gpu
 
     return lambda runs, config, **more: train_members_on_gpu(runs, config, device, **more)
 
@@ -78,7 +78,7 @@ def one_step(x, center, half_width, temperature, device):
     import torch
 
     from diffint.compiled import layout, spectral
-    from diffint.gpu_launch import Launch
+    from diffint.gpu.launch import Launch
     from diffint.intervals.cpu import largest_magnitude
 
     rng = np.random.default_rng(5)
@@ -208,7 +208,7 @@ def test_large_batches(train_on_gpu, device):
 
 
 def test_the_gpu_draws_the_orders_of_large_tables(device):
-    from diffint import gpu_training
+    from diffint.gpu import training as gpu_training
 
     orders = gpu_training._Orders([np.random.default_rng(0)], [25_000], 2, device)
     orders.upload(2)
@@ -218,7 +218,7 @@ def test_the_gpu_draws_the_orders_of_large_tables(device):
 
 
 def test_progress_and_stretches(train_on_gpu, monkeypatch):
-    from diffint import gpu_training
+    from diffint.gpu import training as gpu_training
 
     heard = []
     runs = make_runs([20, 40], 3)
@@ -247,7 +247,7 @@ def test_without_a_gpu_the_error_says_what_to_do():
         pytest.skip("there is a GPU")
 
     def train():
-        from diffint.gpu_training import train_members_on_gpu
+        from diffint.gpu.training import train_members_on_gpu
 
         train_members_on_gpu(make_runs([10], 2), SMALL)
 

@@ -18,7 +18,7 @@ from .model import FittedModel, Member
 from .parameters import Parameters
 from .scaling import Scaler
 
-_BLOCK_ROWS = 8_192  # scaled at a time
+_BLOCK_ROWS = 1_024  # scaled at a time, by one thread
 _TILE_ROWS = 64  # encoded and decoded at a time, so that all of it stays in cache
 _NOTHING = np.empty((0, 0), dtype=np.float32)
 
@@ -143,7 +143,15 @@ class _Prepared:
         """A thread's own scratch space, with bounds and decoder weights in force."""
         work = layout.workspace(self.shape, self.weights, _TILE_ROWS)
         work.lower[:], work.upper[:] = self.lower, self.upper
-        cpu.unit_exponentials(self.lower, self.upper, self.shape.temperature, work.p, work.q)
+        count = self.shape.features
+        cpu.unit_exponentials(
+            self.lower,
+            self.upper,
+            self.shape.temperature,
+            work.p[:count],
+            work.q[:count],
+            work.c[:count],
+        )
         if self.shape.certified:  # stored as normalised
             work.hidden_weight[:] = self.weights.hidden_weight
             work.output_weight[:] = self.weights.output_weight

@@ -63,7 +63,7 @@ def train_members(
     The results do not depend on `n_jobs`.
     """
     if device != "cpu":
-        from .gpu_training import train_members_on_gpu
+        from .gpu.training import train_members_on_gpu
 
         return train_members_on_gpu(runs, config, device, progress)
     # As many members side by side as there are threads for; the rest of the threads, or all of

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..compiling import compiled, compiled_sums
 from ..intervals import cpu
-from ..intervals.cpu import exp
 from .linear import fill, multiply_add, whole_tiles
 
 LOSS_EPSILON = 1e-8
@@ -160,6 +159,5 @@ def interval_gradients(w, g, shape, work, rows, first, last):
         )
     for j in range(first, last):
         for k in range(w.center.shape[1]):
-            slope = _ONE / (_ONE + exp(-w.width_logit[j, k]))  # d softplus
             g.center[j, k] = work.d_lower[j, k] + work.d_upper[j, k]
-            g.width_logit[j, k] = (work.d_upper[j, k] - work.d_lower[j, k]) * slope
+            g.width_logit[j, k] = (work.d_upper[j, k] - work.d_lower[j, k]) * work.slope[j, k]

@@ -15,11 +15,16 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 @compiled
 def set_bounds(w, shape, work, first, last):
-    """Bounds of the features first..last from centers and width logits, and their exponentials."""
+    """Bounds of the features first..last from centers and width logits, and their exponentials.
+
+    work.slope gets the derivative of the half-width by its logit.
+    """
     for j in range(first, last):
         for k in range(w.center.shape[1]):
             logit = w.width_logit[j, k]
-            half = max(logit, _ZERO) + log(_ONE + exp(-abs(logit)))
+            power = exp(-abs(logit))
+            half = max(logit, _ZERO) + log(_ONE + power)
+            work.slope[j, k] = (_ONE if logit > _ZERO else power) / (_ONE + power)
             work.lower[j, k] = w.center[j, k] - half
             work.upper[j, k] = w.center[j, k] + half
     if not shape.by_difference:
@@ -29,6 +34,7 @@ def set_bounds(w, shape, work, first, last):
             shape.temperature,
             work.p[first:last],
             work.q[first:last],
+            work.c[first:last],
         )
 
 
@@ -46,7 +52,7 @@ def encode(shape, work, first, last, rows, with_logs):
         return
     u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
     cpu.row_exponentials(x, shape.temperature, u, v)
-    cpu.box_products(u, v, work.p, work.q, code, exponent)
+    cpu.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
     if with_logs:
         cpu.product_logs(code, exponent, u.shape[1], log_box)
     cpu.product_codes(code, exponent, shape.units)

@@ -45,8 +45,10 @@ class Workspace(NamedTuple):
     v: NDArray[np.float32]
     lower: NDArray[np.float32]  # (features, units)
     upper: NDArray[np.float32]
+    slope: NDArray[np.float32]
     p: NDArray[np.float32]  # (features to 4, units)
     q: NDArray[np.float32]
+    c: NDArray[np.float32]
     exponent: NDArray[np.int32]  # (rows, units)
     log_box: NDArray[np.float32]  # (rows, units)
     code: NDArray[np.float32]
@@ -164,8 +166,10 @@ def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
         v=zeros(rows, features4),
         lower=zeros(features, units),
         upper=zeros(features, units),
+        slope=zeros(features, units),
         p=zeros(features4, units),
         q=zeros(features4, units),
+        c=np.ones((features4, units), dtype=np.float32),
         exponent=np.zeros((rows, units), dtype=np.int32),
         log_box=zeros(rows, units),
         code=zeros(rows, units),

@@ -2,12 +2,12 @@
 
 With u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ) and Q = e^(−upper/τ),
 
-    1/I = (1 + v·P)·(1 + u·Q),
+    1/I = (1 + v·P)·(1 + u·Q) = c + v·P + u·Q,  c = 1 + P·Q,
 
 so an element costs two multiply-adds and no transcendental. The sum of log I over features is
 minus the log of a product: the product is kept as mantissa and exponent, and one logarithm per
 (row, unit) serves all features; codes need none at all. A missing cell has u = v = 0, which makes
-its factor exactly 1.
+its factor 1 in the first form; in the second it is c, which is taken out again.
 
 Layout: features × units, the units padded to whole vectors; loops run over the units, so a row's
 arithmetic does not depend on the rows beside it. Rows and features are padded to multiples of
@@ -38,6 +38,7 @@ _LN2_LOW = np.float32(-2.12194440e-4)
 _LOG2_E = np.float32(1.4426950408889634)
 _SQRT_HALF = np.float32(0.70710678)
 _MANTISSA = np.int32(0x7FFFFF)
+_ONE_BITS = np.int32(0x3F800000)
 _EXP_MIN, _EXP_MAX = np.float32(-87.0), np.float32(88.0)
 
 
@@ -105,20 +106,22 @@ def row_exponentials(x, temperature, u, v):
     rows, features = x.shape
     inverse = inverse_temperature(temperature)
     for b in range(u.shape[0]):
+        up, down = u[b], v[b]
         for j in range(u.shape[1]):
-            u[b, j] = _ZERO
-            v[b, j] = _ZERO
+            up[j] = _ZERO
+            down[j] = _ZERO
         if b < rows:
+            values = x[b]
             for j in range(features):
-                value = x[b, j]
-                if value == value:
-                    u[b, j] = exp(value * inverse)
-                    v[b, j] = exp(-value * inverse)
+                value = values[j]
+                scaled = value * inverse
+                up[j] = exp(scaled) if value == value else _ZERO
+                down[j] = exp(-scaled) if value == value else _ZERO
 
 
 @compiled
-def unit_exponentials(lower, upper, temperature, p, q):
-    """Fill p, q from bounds, all (features, padded units); features that pad stay zero."""
+def unit_exponentials(lower, upper, temperature, p, q, c):
+    """Fill p, q and c = 1 + p·q from bounds, all (features, padded units)."""
     inverse = inverse_temperature(temperature)
     for j in range(lower.shape[0]):
         for k in range(lower.shape[1]):
@@ -126,11 +129,12 @@ def unit_exponentials(lower, upper, temperature, p, q):
             up = -upper[j, k] * inverse
             p[j, k] = exp(min(max(low, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
             q[j, k] = exp(min(max(up, -_EXPONENT_LIMIT), _EXPONENT_LIMIT))
+            c[j, k] = _ONE + p[j, k] * q[j, k]
 
 
 @compiled
-def box_products(u, v, p, q, mantissa, exponent):
-    """∏_j 1/I as mantissa in [1, 2) and exponent; both (padded rows, padded units).
+def box_products(u, v, p, q, c, n_rows, mantissa, exponent):
+    """∏_j 1/I as mantissa in (0, 2) and exponent; both (padded rows, padded units).
 
     The exponents carry float32's bias of 127 once for every four features.
     """
@@ -146,12 +150,26 @@ def box_products(u, v, p, q, mantissa, exponent):
                 cell_step,
                 p.ctypes.data + unit,
                 q.ctypes.data + unit,
+                c.ctypes.data + unit,
                 feature_step,
                 groups,
                 mantissa.ctypes.data + b * out_step + unit,
                 exponent.ctypes.data + b * out_step + unit,
                 out_step,
             )
+    for b in range(n_rows):
+        for j in range(features):
+            if u[b, j] == _ZERO:
+                _take_out(c[j], mantissa[b], exponent[b])
+
+
+@compiled
+def _take_out(c, mantissa, exponent):
+    """Divide a missing cell's factor, which is c instead of 1, out of a row's products."""
+    for k in range(c.shape[0]):
+        bits = float_bits(mantissa[k] / c[k])
+        exponent[k] += (bits >> np.int32(23)) - np.int32(127)
+        mantissa[k] = bits_float((bits & _MANTISSA) | _ONE_BITS)
 
 
 @compiled

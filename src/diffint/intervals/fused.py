@@ -94,10 +94,19 @@ class _Boxes:
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
         if not self.by_difference:
             self.u, self.v = np.empty((2, rows, self.features), dtype=np.float32)
-            self.p, self.q = np.zeros((2, self.features, self.units), dtype=np.float32)
+            self.p, self.q, self.c = np.zeros((3, self.features, self.units), dtype=np.float32)
+            self.c[:] = 1.0  # of the features that pad
             self.mantissa = np.empty_like(self.out)
             self.exponent = np.empty(self.out.shape, dtype=np.int32)
-            cpu.unit_exponentials(self.lower, self.upper, self.temperature, self.p, self.q)
+            count = len(self.lower)
+            cpu.unit_exponentials(
+                self.lower,
+                self.upper,
+                self.temperature,
+                self.p[:count],
+                self.q[:count],
+                self.c[:count],
+            )
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
         rows = cpu.padded(len(x), cpu.TILE_ROWS)
@@ -111,7 +120,7 @@ class _Boxes:
         else:
             u, v = self._set_rows(x)
             mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
-            cpu.box_products(u, v, self.p, self.q, mantissa, exponent)
+            cpu.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
             cpu.product_logs(mantissa, exponent, self.features, out)
         return out
 

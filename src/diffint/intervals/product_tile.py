@@ -1,7 +1,7 @@
 """The innermost loop of the forward pass, as vector code.
 
-For a few rows and one vector of units it multiplies (1 + v·P)(1 + u·Q) over all features with the
-running products in registers; a compiler given the plain loop keeps them in memory.
+For a few rows and one vector of units it multiplies c + v·P + u·Q, c = 1 + P·Q, over all features
+with the running products in registers; a compiler given the plain loop keeps them in memory.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def multiply_features(
     row_step: Any,
     p: Any,
     q: Any,
+    c: Any,
     feature_step: Any,
     groups: Any,
     mantissa: Any,
@@ -38,14 +39,14 @@ def multiply_features(
 ) -> Any:
     """Products over 4·groups features for TILE_ROWS rows × LANES units; groups ≥ 1.
 
-    u, v: addresses of the rows' exponentials, `row_step` bytes apart; p, q: addresses of the
+    u, v: addresses of the rows' exponentials, `row_step` bytes apart; p, q, c: addresses of the
     units' exponentials, `feature_step` bytes apart. Every factor is clamped at 1e8. Stores the
     product as mantissa (float32 in [1, 2)) and biased exponents (int32, Σ over groups), rows
     `out_step` bytes apart.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        u, v, row_step, p, q, feature_step, groups, mantissa, exponent, out_step = arguments
+        u, v, row_step, p, q, c, feature_step, groups, mantissa, exponent, out_step = arguments
 
         def pointer(address: Any, kind: Any) -> Any:
             return builder.inttoptr(address, kind.as_pointer())
@@ -84,14 +85,12 @@ def multiply_features(
         cells = builder.mul(group, ir.Constant(_INT, 4 * _ITEM))
         bounds = builder.mul(builder.mul(group, ir.Constant(_INT, 4)), feature_step)
         u_cells, v_cells = builder.add(u, cells), builder.add(v, cells)
-        p_bounds, q_bounds = builder.add(p, bounds), builder.add(q, bounds)
+        p_bounds, q_bounds, c_bounds = (builder.add(a, bounds) for a in (p, q, c))
         products: list[Any] = list(running)
         for feature in range(4):
-            low = builder.load(
-                pointer(offset(p_bounds, feature_step, feature), _VECTOR), align=_ITEM
-            )
-            up = builder.load(
-                pointer(offset(q_bounds, feature_step, feature), _VECTOR), align=_ITEM
+            low, up, inside = (
+                builder.load(pointer(offset(a, feature_step, feature), _VECTOR), align=_ITEM)
+                for a in (p_bounds, q_bounds, c_bounds)
             )
             for r in rows:
                 place = builder.add(
@@ -99,9 +98,12 @@ def multiply_features(
                 )
                 below = splat(builder.load(pointer(builder.add(v_cells, place), _FLOAT)))
                 above = splat(builder.load(pointer(builder.add(u_cells, place), _FLOAT)))
-                a = builder.fadd(one, builder.fmul(below, low, flags=contract), flags=contract)
-                b = builder.fadd(one, builder.fmul(above, up, flags=contract), flags=contract)
-                factor = builder.fmul(a, b)
+                factor = builder.fadd(
+                    inside, builder.fmul(below, low, flags=contract), flags=contract
+                )
+                factor = builder.fadd(
+                    factor, builder.fmul(above, up, flags=contract), flags=contract
+                )
                 clamped = builder.select(builder.fcmp_ordered("<", factor, most), factor, most)
                 products[r] = builder.fmul(products[r], clamped)
         # Four factors of at most 1e8 and a mantissa below 2 cannot overflow float32.
@@ -124,4 +126,4 @@ def multiply_features(
             builder.store(total, pointer(offset(exponent, out_step, r), _BITS), align=_ITEM)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 10), generate
+    return types.void(*[types.int64] * 11), generate

@@ -11,13 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from . import gpu_decoder as decoder
-from . import gpu_plain as plain
-from .compiled import layout
-from .gpu_blocks import blocks_for
-from .gpu_plain import Linear
-from .intervals import gpu as intervals
-from .intervals.cpu import padded
+from ..compiled import layout
+from ..intervals import gpu as intervals
+from ..intervals.cpu import padded
+from . import decoder, plain
+from .blocks import blocks_for
+from .plain import Linear
 
 _STEPS_PER_GRAPH = 32
 _UNITS = 16  # of a tile of the interval layer; padded units are a multiple of it

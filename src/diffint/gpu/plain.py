@@ -1,7 +1,7 @@
 """The parts of a GPU step that plain torch does well enough.
 
 Spectral normalisation, which only certified decoders need, and decoders too wide for the kernels
-of `gpu_decoder`. Every tensor has a leading run axis.
+of `decoder.py`. Every tensor has a leading run axis.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .compiled.backward import LOSS_EPSILON
-from .compiled.forward import NORM_EPSILON
-from .compiled.layout import Shape
+from ..compiled.backward import LOSS_EPSILON
+from ..compiled.forward import NORM_EPSILON
+from ..compiled.layout import Shape
 
 
 def decode_by_torch(
     log_box: Tensor, x: Tensor, rows: Tensor, weights: Any, n: Shape
 ) -> dict[str, Tensor]:
-    """As `gpu_decoder.decode_rows`, for hidden layers of any width.
+    """As `decoder.decode_rows`, for hidden layers of any width.
 
     rows: (runs,) in the batch; weights: the named parts with a leading run axis. Returns what
     `decode_rows` fills, by name, with norm_sums (runs, 2 · hidden) and losses (runs,) complete.

@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import layout, spectral
-from .config import Config
-from .errors import InputError
-from .intervals.cpu import SAFE_EXPONENT, largest_magnitude
-from .parameters import initial_parameters
-from .training import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
+from ..compiled import layout, spectral
+from ..config import Config
+from ..errors import InputError
+from ..intervals.cpu import SAFE_EXPONENT, largest_magnitude
+from ..parameters import initial_parameters
+from ..training import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
 
 try:
     import torch
 
-    from .gpu_launch import Launch
+    from .launch import Launch
 except ImportError as error:
     raise InputError(
         "device='cuda' needs torch and triton; install them with "

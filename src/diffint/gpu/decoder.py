@@ -17,9 +17,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .compiled.backward import LOSS_EPSILON
-from .compiled.forward import NORM_EPSILON
-from .intervals.gpu import VARYING, adam
+from ..compiled.backward import LOSS_EPSILON
+from ..compiled.forward import NORM_EPSILON
+from ..intervals.gpu import VARYING, adam
 
 _NORM_EPSILON = tl.constexpr(NORM_EPSILON)
 _LOSS_EPSILON = tl.constexpr(LOSS_EPSILON)
