@@ -1,13 +1,17 @@
 import numpy as np
 
 from diffint.alignment import match_units, stabilities
-from diffint.importance import label_free_importance
+from diffint.importance import label_free_importance, tightness
 from diffint.intervals import reference
 from diffint.measuring import (
     coverages,
+    covering_scale,
     joint_coverages,
     mean_memberships,
+    own_units,
+    pattern_coverages,
     pattern_ranges,
+    reaches,
     summarise_features,
 )
 
@@ -46,8 +50,10 @@ def test_coverages_alone_and_together():
 
 def test_pattern_ranges():
     rows, lower, upper = boxes()
-    counts, low, up = pattern_ranges(rows, lower, upper, 0.1)
-    unit = reference.log_box_memberships(rows, lower, upper, 0.1).argmax(axis=1)
+    unit = own_units(rows, lower, upper, 0.1)
+    expected = reference.log_box_memberships(rows, lower, upper, 0.1).argmax(axis=1)
+    np.testing.assert_array_equal(unit, expected)
+    counts, low, up = pattern_ranges(rows, unit, len(lower))
     np.testing.assert_array_equal(counts, np.bincount(unit, minlength=6))
     own = rows[unit == counts.argmax()]
     inside = (own >= low[counts.argmax()]) & (own <= up[counts.argmax()])
@@ -81,15 +87,39 @@ def test_units_are_matched_and_identical_members_are_stable():
     for stability in same:
         np.testing.assert_allclose(stability, 1.0)
     apart = stabilities([lower, lower + 0.4], [upper, upper + 0.4], np.full(3, 2.0))[0]
-    np.testing.assert_allclose(apart, 1 / (1 + 0.2 / 2.0 / 0.1))
+    np.testing.assert_allclose(apart, 1 / (1 + 0.2 / 2.0))
     np.testing.assert_allclose(stabilities([lower], [upper], np.full(3, 2.0))[0], 1.0)
 
 
 def test_importance_lies_between_zero_and_one():
     rng = np.random.default_rng(0)
-    half_width = rng.uniform(0, 4, (5, 3))
-    value = label_free_importance(
-        rng.random((5, 3)), half_width, rng.random((5, 3)), np.full(3, 2.0)
-    )
-    assert ((value >= 0) & (value <= 1)).all()
-    assert (value[half_width >= 2.0] == 0).all()
+    lower = rng.normal(size=(8, 3))
+    upper = lower + rng.exponential(2.0, (8, 3))
+    tight = tightness(lower, upper, np.full(3, -1.0), np.ones(3))
+    importance = label_free_importance(rng.random((8, 3)), tight, rng.random((8, 3)))
+    assert ((importance >= 0) & (importance <= 1)).all()
+    wide = tightness(np.full((1, 3), -2.0), np.full((1, 3), 2.0), np.full(3, -1.0), np.ones(3))
+    np.testing.assert_array_equal(wide, 0.0)  # ends beyond the range rule nothing out
+    half = tightness(np.full((1, 3), -2.0), np.zeros((1, 3)), np.full(3, -1.0), np.ones(3))
+    np.testing.assert_array_equal(half, 0.5)
+
+
+def test_boxes_cover_the_share_of_rows_that_was_asked_for():
+    rng = np.random.default_rng(0)
+    center = rng.uniform(-1, 1, (5, 4)).astype(np.float32)
+    half_width = rng.uniform(0.1, 0.5, (5, 4)).astype(np.float32)
+    unit = rng.integers(5, size=400)
+    rows = (center[unit] + half_width[unit] * rng.normal(size=(400, 4))).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    reach = reaches(rows, unit, center, half_width)
+    scale = covering_scale(reach, 0.8)
+    inside = ~(np.abs(rows - center[unit]) > scale * half_width[unit]).any(axis=1)
+    assert 0.8 <= inside.mean() <= 0.81
+    assert covering_scale(reach, 0.0) == 1.0
+    assert covering_scale(reach[:2], 0.8) == reach[:2].max()  # too few rows to leave any outside
+    lower, upper = center - scale * half_width, center + scale * half_width
+    shares = pattern_coverages(rows, unit, lower, upper)
+    own = rows[unit == 2]
+    kept = (own >= lower[2]) & (own <= upper[2])
+    np.testing.assert_allclose(shares[2], kept.sum(axis=0) / (~np.isnan(own)).sum(axis=0))
+    assert np.isnan(pattern_coverages(rows[:0], unit[:0], lower, upper)).all()

@@ -128,9 +128,9 @@ class TestBadFiles:
 
     def test_a_newer_version_says_so(self, saved):
         header, data = header_of(saved.read_bytes())
-        header["__metadata__"]["diffint_format"] = "2"
+        header["__metadata__"]["diffint_format"] = "3"
         saved.write_bytes(with_header(header, data))
-        with pytest.raises(ModelFileError, match=r"version 2.*upgrade"):
+        with pytest.raises(ModelFileError, match=r"version 3.*upgrade"):
             DiffInt.load(saved)
 
     @pytest.mark.parametrize(

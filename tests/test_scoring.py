@@ -13,7 +13,7 @@ import pytest
 from diffint import DiffInt
 from diffint.intervals import reference
 from diffint.scaling import fit_scaler
-from diffint.scoring import _scale, anomaly_scores, evaluate
+from diffint.scoring import anomaly_scores, evaluate, scale
 
 from .conftest import QUICK, make_rows
 
@@ -132,5 +132,5 @@ def test_compiled_scaling_is_the_plain_one(kind):
     x[rng.random(x.shape) < 0.1] = np.nan
     x[::3, 5] = rng.normal(4, 1, len(x[::3]))
     x[::4, 6] = 1.0
-    for expected, actual in zip(scaler.transform(x), _scale(scaler, x), strict=True):
+    for expected, actual in zip(scaler.transform(x), scale(scaler, x), strict=True):
         np.testing.assert_array_equal(actual, expected)

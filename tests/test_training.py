@@ -62,6 +62,20 @@ def test_every_step_is_the_eager_one(missing, temperature, schedule, init):
             np.testing.assert_allclose(compiled.support, support, atol=tolerance)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_coverage_term_is_the_eager_one(missing):
+    config = replace(SMALL, init="data", coverage_weight=0.5, interval_rate=3.0)
+    compiled, eager, _, history = train_both(make_rows(45, 7, missing), config, 4)
+    expected = eager.parameters_as_arrays()
+    for name in ("center", "width_logit", "hidden_weight"):
+        np.testing.assert_allclose(
+            getattr(compiled.parameters, name), getattr(expected, name), atol=4e-4, err_msg=name
+        )
+    np.testing.assert_allclose(compiled.history, history, rtol=1e-5)
+    plain = train_both(make_rows(45, 7, missing), replace(SMALL, init="data"), 4)[0]
+    assert np.abs(plain.parameters.width_logit - compiled.parameters.width_logit).max() > 5e-3
+
+
 def test_certified_training_follows_the_eager_one():
     # Torch starts its power iteration at other vectors, so the two agree only closely.
     config = replace(SMALL, decoder="certified")

@@ -9,9 +9,6 @@ from scipy.spatial.distance import cdist
 
 Array = NDArray[np.float64]
 
-# A spread of the matched bounds of a tenth of the feature's range halves the stability.
-_HALVING_SPREAD = 0.1
-
 
 def match_units(reference: tuple[Array, Array], other: tuple[Array, Array]) -> NDArray[np.intp]:
     """For every unit of `reference` the unit of `other` it is matched to.
@@ -24,11 +21,13 @@ def match_units(reference: tuple[Array, Array], other: tuple[Array, Array]) -> N
 
 
 def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[Array]:
-    """Agreement of each member's units with their matches: 1 / (1 + spread / 0.1), in [0, 1].
+    """Agreement of each member's units with their matches: 1 / (1 + spread), in [0, 1].
 
     lowers, uppers: per member (units, features), in common units; span: (features,) range in the
     same units. The spread is the mean standard deviation, over the members, of the two bounds as
     a share of the range. It is 0, and the stability 1, where members agree or there is only one.
+    Units outnumber what rows can tell apart, so much of the spread is the luck of the matching: a
+    steeper formula ranks features by that luck (docs/results/explanations.md).
     """
     if len(lowers) == 1:
         return [np.ones_like(lowers[0])]
@@ -38,7 +37,7 @@ def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[A
     for bounds in (lowers, uppers):
         matched = np.stack([b[m] for b, m in zip(bounds, matches, strict=True)])
         spread += matched.std(axis=0) / 2
-    stability = 1.0 / (1.0 + spread / np.where(span > 0, span, 1.0) / _HALVING_SPREAD)
+    stability = 1.0 / (1.0 + spread / np.where(span > 0, span, 1.0))
     results = []
     for match in matches:
         own = np.empty_like(stability)

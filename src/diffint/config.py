@@ -36,6 +36,12 @@ class Config:
     batch_size: rows per step; ``"auto"`` takes 64, or 256 for tables of over 10,000 rows,
         ``"paper"`` 64, 512 or 1024 for up to 10,000, up to 20,000, or more rows.
     support_decay: decay of the running mean of memberships (ρ).
+    interval_rate: how many times the learning rate the intervals move with.
+    coverage_weight: of the term that trades the intervals' width against how well each row is
+        covered by its own boxes (λ); 0 leaves the intervals to the reconstruction alone.
+    box_coverage: share of the left-out rows that lie wholly inside their own box. Boxes are the
+        intervals with their half-widths multiplied until that holds; 0 takes the intervals as
+        they are.
     calibration: which rows give the threshold: each member's own left-out rows
         (``"members"``), one common ``"holdout"``, or the (optimistic) ``"training"`` rows.
     """
@@ -53,6 +59,9 @@ class Config:
     schedule: Schedule = "cosine"
     batch_size: int | Literal["auto", "paper"] = "auto"
     support_decay: float = 0.999
+    interval_rate: float = 3.0
+    coverage_weight: float = 0.2
+    box_coverage: float = 0.8
     calibration: CalibrationKind = "members"
 
     def __post_init__(self) -> None:
@@ -63,11 +72,13 @@ class Config:
             self._set("epochs", _integer("epochs", self.epochs, "'auto'"))
         if not isinstance(self.batch_size, str) or self.batch_size not in ("auto", "paper"):
             self._set("batch_size", _integer("batch_size", self.batch_size, "'auto' or 'paper'"))
-        for name in ("temperature", "learning_rate"):
+        for name in ("temperature", "learning_rate", "interval_rate"):
             self._set(name, _real(name, getattr(self, name), above=0.0))
         self._set(
             "support_decay", _real("support_decay", self.support_decay, at_least=0.0, below=1)
         )
+        self._set("box_coverage", _real("box_coverage", self.box_coverage, at_least=0.0, below=1))
+        self._set("coverage_weight", _real("coverage_weight", self.coverage_weight, at_least=0.0))
         for name, kind in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kind):
@@ -177,6 +188,9 @@ PAPER = replace(
     learning_rate=5e-5,
     schedule="constant",
     batch_size="paper",
+    interval_rate=1.0,
+    coverage_weight=0.0,
+    box_coverage=0.0,
     calibration="training",
 )
 PRESETS = {"recommended": RECOMMENDED, "paper": PAPER}

@@ -65,6 +65,9 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         schedule: str = RECOMMENDED.schedule,
         batch_size: int | str = RECOMMENDED.batch_size,
         support_decay: float = RECOMMENDED.support_decay,
+        interval_rate: float = RECOMMENDED.interval_rate,
+        coverage_weight: float = RECOMMENDED.coverage_weight,
+        box_coverage: float = RECOMMENDED.box_coverage,
         calibration: str = RECOMMENDED.calibration,
         false_positive_rate: float = 0.01,
         device: str = "auto",
@@ -85,6 +88,9 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.schedule = schedule
         self.batch_size = batch_size
         self.support_decay = support_decay
+        self.interval_rate = interval_rate
+        self.coverage_weight = coverage_weight
+        self.box_coverage = box_coverage
         self.calibration = calibration
         self.false_positive_rate = false_positive_rate
         self.device = device

@@ -16,12 +16,16 @@ from .alignment import stabilities
 from .calibration import MAX_SCORES, Calibration
 from .config import CalibrationKind, Config
 from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
-from .importance import label_free_importance
+from .importance import member_importance
 from .measuring import (
     coverages,
+    covering_scale,
     joint_coverages,
     mean_memberships,
+    own_units,
+    pattern_coverages,
     pattern_ranges,
+    reaches,
     summarise_features,
 )
 from .model import Decoder, FittedModel, Member, TrainingSummary
@@ -175,14 +179,20 @@ def _describe(
         p = result.parameters
         center, half_width = p.center, p.half_width
         lower, upper = center - half_width, center + half_width
-        importance = label_free_importance(result.support, half_width, stability[i], scaler.span)
         rng = np.random.default_rng(i)
         sample = _at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)
+        own_rows = run.rows[sample]
+        own = own_units(own_rows, lower, upper, config.temperature)
+        pattern_rows, pattern_lower, pattern_upper = pattern_ranges(own_rows, own, config.n_units)
         held_out = len(split.left_out[i]) > 0
         if held_out:
-            measured = scaler.transform(x[_at_most(split.left_out[i], _MEASURED_ROWS, rng)])[0]
+            left_out = x[_at_most(split.left_out[i], _MEASURED_ROWS, rng)]
+            clipped, measured = scaler.transform(left_out)
+            unit = own_units(clipped, lower, upper, config.temperature, pattern_rows > 0)
         else:
-            measured = run.rows[sample]
+            measured, unit = own_rows, own
+        scale = covering_scale(reaches(measured, unit, center, half_width), config.box_coverage)
+        box = center - np.float32(scale) * half_width, center + np.float32(scale) * half_width
         decoder = Decoder(
             p.hidden_weight,
             p.hidden_bias,
@@ -191,31 +201,30 @@ def _describe(
             p.output_weight,
             p.output_bias,
         )
-        pattern_rows, pattern_lower, pattern_upper = pattern_ranges(
-            run.rows[sample], lower, upper, config.temperature
+        member = Member(
+            scaler=scaler,
+            center=center,
+            half_width=half_width,
+            decoder=decoder,
+            support=result.support,
+            mean_membership=mean_memberships(run.rows, lower, upper, config.temperature),
+            stability=stability[i].astype(np.float32),
+            pattern_rows=pattern_rows,
+            pattern_lower=pattern_lower,
+            pattern_upper=pattern_upper,
+            pattern_coverage=pattern_coverages(own_rows, own, *box),
+            box_scale=scale,
+            coverage=coverages(measured, *box),
+            joint_coverage=np.empty((0, 0), dtype=np.float32),  # needs the importance
+            coverage_rows=len(measured),
+            coverage_held_out=held_out,
+            history=result.history,
+            center_movement=float(np.abs(center - result.start.center).mean()),
+            half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),
+            n_rows=len(run.rows),
         )
-        members.append(
-            Member(
-                scaler=scaler,
-                center=center,
-                half_width=half_width,
-                decoder=decoder,
-                support=result.support,
-                mean_membership=mean_memberships(run.rows, lower, upper, config.temperature),
-                stability=stability[i].astype(np.float32),
-                pattern_rows=pattern_rows,
-                pattern_lower=pattern_lower,
-                pattern_upper=pattern_upper,
-                coverage=coverages(measured, lower, upper),
-                joint_coverage=joint_coverages(measured[:_JOINT_ROWS], lower, upper, importance),
-                coverage_rows=len(measured),
-                coverage_held_out=held_out,
-                history=result.history,
-                center_movement=float(np.abs(center - result.start.center).mean()),
-                half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),
-                n_rows=len(run.rows),
-            )
-        )
+        joint = joint_coverages(measured[:_JOINT_ROWS], *box, member_importance(member))
+        members.append(replace(member, joint_coverage=joint))
     return tuple(members)
 
 

@@ -13,6 +13,7 @@ from .model import FeatureSummary, joint_depth
 QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
 PATTERN_SHARE = 0.95  # the central share of a pattern's rows that its range holds
 BINS = 32
+_SMALLEST_SCALE = 1e-3
 
 Array = NDArray[np.float32]
 
@@ -29,7 +30,7 @@ def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float
 
 
 def coverages(rows: Array, lower: Array, upper: Array) -> Array:
-    """Share of the present values inside each interval, 1 where there are none.
+    """Share of the present values between the bounds, 1 where there are none.
 
     rows: (rows, features) scaled; lower, upper: (units, features) → (units, features)
     """
@@ -45,7 +46,7 @@ def coverages(rows: Array, lower: Array, upper: Array) -> Array:
 
 
 def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray[Any]) -> Array:
-    """Share of rows inside a unit's 1, 2, … most important intervals together; → (units, n)
+    """Share of rows between a unit's 1, 2, … most important bounds together; → (units, n)
 
     A missing value does not leave an interval.
     """
@@ -59,18 +60,32 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
     return shares
 
 
+def own_units(
+    rows: Array,
+    lower: Array,
+    upper: Array,
+    temperature: float,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.intp]:
+    """The unit each row belongs to: the largest box membership, hence the largest code. → (rows,)
+
+    rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
+    allowed: (units,) the units to choose from, all of them by default.
+    """
+    log_box = log_box_memberships(rows, lower, upper, temperature)
+    if allowed is not None:
+        log_box[:, ~allowed] = -np.inf
+    return log_box.argmax(axis=1)
+
+
 def pattern_ranges(
-    rows: Array, lower: Array, upper: Array, temperature: float
+    rows: Array, unit: NDArray[np.intp], n_units: int
 ) -> tuple[NDArray[np.int64], Array, Array]:
     """Rows per unit, and the ends of the central 95 % of each unit's rows.
 
-    A row belongs to the unit with the largest box membership, which also has the largest code.
-
-    rows: (rows, features) scaled; lower, upper: (units, features)
+    rows: (rows, features) scaled; unit: (rows,) whose they are
     → (units,), (units, features), (units, features); NaN where a unit has no present value
     """
-    n_units = len(lower)
-    unit = log_box_memberships(rows, lower, upper, temperature).argmax(axis=1)
     counts = np.bincount(unit, minlength=n_units)
     ends = np.full((2, n_units, rows.shape[1]), np.nan, dtype=np.float32)
     by_unit = np.argsort(unit, kind="stable")
@@ -78,6 +93,45 @@ def pattern_ranges(
     for k in np.flatnonzero(counts):
         ends[:, k] = _central_range(rows[by_unit[starts[k] : starts[k + 1]]])
     return counts, ends[0], ends[1]
+
+
+def pattern_coverages(rows: Array, unit: NDArray[np.intp], lower: Array, upper: Array) -> Array:
+    """Share of each unit's own present values between its bounds, NaN where it has none.
+
+    rows: (rows, features) scaled; unit: (rows,); lower, upper, result: (units, features)
+    """
+    present, inside = np.zeros((2, *lower.shape))
+    np.add.at(present, unit, ~np.isnan(rows))
+    np.add.at(inside, unit, (rows >= lower[unit]) & (rows <= upper[unit]))
+    return np.divide(inside, present, where=present > 0, out=np.full(lower.shape, np.nan)).astype(
+        np.float32
+    )
+
+
+def reaches(
+    rows: Array, unit: NDArray[np.intp], center: Array, half_width: Array
+) -> NDArray[np.float64]:
+    """How far each row is from the center of its unit, in half-widths, where it is farthest.
+
+    rows: (rows, features) scaled, not clipped; unit: (rows,); center, half_width: (units,
+    features) → (rows,)
+    """
+    distance = np.abs(rows.astype(np.float64) - center[unit])
+    ratio = distance / np.maximum(half_width[unit], np.finfo(np.float32).tiny)
+    return np.nan_to_num(ratio, nan=0.0).max(axis=1)
+
+
+def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
+    """The factor on the half-widths with which that share of rows like these lies inside.
+
+    Conformal: of n exchangeable rows the ⌈(n + 1)·coverage⌉-th smallest reach bounds that of a
+    new one with at least this probability. 1 where no coverage is asked for.
+    """
+    if coverage == 0.0 or not len(reach):
+        return 1.0
+    rank = min(int(np.ceil((len(reach) + 1) * coverage)), len(reach))
+    # A row that sits on every center is no reason for boxes without extent.
+    return float(max(np.sort(reach)[rank - 1], _SMALLEST_SCALE))
 
 
 def _central_range(rows: Array) -> NDArray[np.float64]:

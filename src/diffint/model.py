@@ -43,8 +43,11 @@ class Member(Frozen):
     pattern_rows: (units,) training rows for which the unit has the largest code.
     pattern_lower, pattern_upper: (units, features) ends of the central 95 % of those rows, NaN
         where there are none.
-    coverage: (units, features) share of the measured rows inside the interval.
-    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important intervals.
+    pattern_coverage: (units, features) share of those rows inside the side of the box, NaN where
+        there are none.
+    box_scale: half-widths of a unit's box, as a multiple of those of its intervals.
+    coverage: (units, features) share of the measured rows inside the side of the box.
+    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides.
     coverage_rows: how many rows that was measured on; `coverage_held_out`: whether the member
         had not seen them.
     history: (epochs,) training loss.
@@ -62,6 +65,8 @@ class Member(Frozen):
     pattern_rows: NDArray[np.int64]
     pattern_lower: Array
     pattern_upper: Array
+    pattern_coverage: Array
+    box_scale: float
     coverage: Array
     joint_coverage: Array
     coverage_rows: int
@@ -80,6 +85,26 @@ class Member(Frozen):
     def upper(self) -> Array:
         """(units, features)"""
         return self.center + self.half_width
+
+    @property
+    def box_half_width(self) -> Array:
+        """(units, features)"""
+        return np.float32(self.box_scale) * self.half_width
+
+    @property
+    def box_lower(self) -> Array:
+        """(units, features)"""
+        return self.center - self.box_half_width
+
+    @property
+    def box_upper(self) -> Array:
+        """(units, features)"""
+        return self.center + self.box_half_width
+
+    @property
+    def is_pattern(self) -> NDArray[np.bool_]:
+        """(units,) whether any training row is the unit's own; the others describe nothing."""
+        return self.pattern_rows > 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,16 @@ class IntervalLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.memberships(x).log().sum(dim=2)
 
+    def looseness(self, log_box: Tensor, code: Tensor) -> Tensor:
+        """Mean half-width, less twice the mean log membership of each row in its own boxes.
+
+        Small where intervals are as narrow as covering the rows allows. log_box, code: (rows,
+        units); the code only says whose boxes they are, and gets no gradient.
+        """
+        half_width = nn.functional.softplus(self.width_logit)
+        covered = (code.detach() * log_box).sum(dim=1).mean() / self.center.shape[1]
+        return half_width.mean() - 2.0 * covered
+
 
 class Network(nn.Module):
     """Interval bottleneck and decoder of one member. (rows, features) → the same"""
@@ -105,7 +115,12 @@ def train_eagerly(
     bias-corrected support (units, features) and the loss of each epoch.
     """
     network = Network(start, config)
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    optimizer = torch.optim.Adam(
+        [
+            {"params": network.decoder.parameters(), "factor": 1.0},
+            {"params": network.intervals.parameters(), "factor": config.interval_rate},
+        ]
+    )
     data = torch.from_numpy(rows)
     support = torch.zeros_like(network.intervals.center)
     step, history = 0, []
@@ -113,14 +128,17 @@ def train_eagerly(
         total = 0.0
         for batch in torch.from_numpy(order).split(batch_size):
             x = data[batch]
+            rate = config.learning_rate
             if config.schedule == "cosine":
-                rate = 0.5 * (1.0 + math.cos(math.pi * step / total_steps))
-                optimizer.param_groups[0]["lr"] = config.learning_rate * rate
+                rate *= 0.5 * (1.0 + math.cos(math.pi * step / total_steps))
+            for group in optimizer.param_groups:
+                group["lr"] = rate * group["factor"]
             optimizer.zero_grad()
             membership = network.intervals.memberships(x)
-            code = torch.softmax(membership.log().sum(dim=2), dim=1)
+            log_box = membership.log().sum(dim=2)
+            code = torch.softmax(log_box, dim=1)
             value = loss(x, network.decoder(code))
-            value.backward()
+            (value + config.coverage_weight * network.intervals.looseness(log_box, code)).backward()
             optimizer.step()
             with torch.no_grad():
                 mean = torch.where(torch.isnan(x).unsqueeze(1), torch.nan, membership).nanmean(0)

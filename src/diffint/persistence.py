@@ -1,8 +1,9 @@
 """Save and load: one safetensors file, arrays plus JSON, never pickle.
 
-Format version 1. A file says its version in the header; a newer version is refused, an older one
-stays readable for good. Every array's type and shape is checked against the configuration before
-any of it is read, so a hostile file can at worst fail to load.
+Format version 2. A file says its version in the header; a newer version is refused, an older one
+stays readable for good: what it lacks is filled in with what it meant. Every array's type and
+shape is checked against the configuration before any of it is read, so a hostile file can at
+worst fail to load.
 """
 
 from __future__ import annotations
@@ -24,11 +25,22 @@ from .measuring import BINS, QUANTILE_LEVELS
 from .model import Decoder, FeatureSummary, FittedModel, Member, TrainingSummary, joint_depth
 from .scaling import Scaler
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
 _LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
 _LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
-_MAY_HOLD_NAN = ("pattern_lower", "pattern_upper", "scaler.constant", "quantiles", "bin_edges")
+_MAY_HOLD_NAN = (
+    "pattern_lower",
+    "pattern_upper",
+    "pattern_coverage",
+    "scaler.constant",
+    "quantiles",
+    "bin_edges",
+)
+# What version 1 did not have: settings that had no effect, boxes that were the intervals.
+_CONFIG_OF_V1 = {"interval_rate": 1.0, "coverage_weight": 0.0, "box_coverage": 0.0}
+_MEMBER_OF_V1 = {"box_scale": 1.0}
+_ARRAYS_SINCE_V2 = ("pattern_coverage",)
 
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
@@ -116,6 +128,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 _MEMBER_SCALARS = {
+    "box_scale": float,
     "coverage_rows": int,
     "coverage_held_out": bool,
     "center_movement": float,
@@ -143,20 +156,25 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
         raw = json.loads(header[_MODEL_KEY])
     except (KeyError, ValueError, RecursionError) as error:
         raise ModelFileError(f"the model's description is damaged ({error})") from error
-    if version != FORMAT_VERSION:
+    if not 1 <= version <= FORMAT_VERSION:
         remedy = "upgrade diffint to read it" if version > FORMAT_VERSION else "it is damaged"
         raise ModelFileError(
-            f"the file has format version {version}, this diffint reads version "
+            f"the file has format version {version}, this diffint reads versions up to "
             f"{FORMAT_VERSION}; {remedy}"
         )
+    of_v1 = (_CONFIG_OF_V1, _MEMBER_OF_V1) if version == 1 else ({}, {})
     try:
         names = raw["feature_names"]
         settings = raw["settings"]
         model = {
-            "config": Config(**raw["config"]),
+            "version": version,
+            "config": Config(**{**of_v1[0], **raw["config"]}),
             "feature_names": tuple(_checked(name, str) for name in _checked(names, list)),
             "members": [
-                {key: _checked(member[key], kind) for key, kind in _MEMBER_SCALARS.items()}
+                {
+                    key: _checked({**of_v1[1], **member}[key], kind)
+                    for key, kind in _MEMBER_SCALARS.items()
+                }
                 for member in _checked(raw["members"], list)
             ],
             "calibration_kind": _checked(raw["calibration"]["kind"], str),
@@ -216,11 +234,14 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
         "pattern_rows": ("I64", (k,)),
         "pattern_lower": box,
         "pattern_upper": box,
+        "pattern_coverage": box,
         "coverage": box,
         "joint_coverage": ("F32", (k, joint_depth(d))),
         "history": ("F64", (model["training"].epochs,)),
         **{f"scaler.{f.name}": per_feature for f in fields(Scaler) if f.name != "kind"},
     }
+    if model["version"] == 1:
+        member = {name: shape for name, shape in member.items() if name not in _ARRAYS_SINCE_V2}
     levels = len(QUANTILE_LEVELS)
     shapes: Shapes = {
         f"members.{i}.{name}": expected
@@ -270,13 +291,19 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
     members = []
     for i, scalars in enumerate(model["members"]):
         own = f"members.{i}."
+        if model["version"] == 1:
+            unknown = np.full_like(arrays[own + "center"], np.nan)
+            arrays.update({own + name: unknown for name in _ARRAYS_SINCE_V2})
+            # Measured in the order of another importance: of no use any more.
+            arrays[own + "joint_coverage"] = np.full_like(arrays[own + "joint_coverage"], np.nan)
         member = Member(
             scaler=Scaler(kind=config.scaling, **part(own + "scaler.", Scaler)),
             decoder=Decoder(**part(own + "decoder.", Decoder)),
             **part(own, Member),
             **scalars,
         )
-        if (member.half_width < 0).any() or not _possible(member.scaler):
+        boxes = np.isfinite(member.box_scale) and 0 < member.box_scale < _LARGEST_VALUE
+        if (member.half_width < 0).any() or not boxes or not _possible(member.scaler):
             raise ModelFileError("the model has intervals or a scaling that cannot be")
         members.append(member)
     return FittedModel(

@@ -82,7 +82,7 @@ def evaluate(
 
     def score_block(start: int) -> None:
         rows = slice(start, start + _BLOCK_ROWS)
-        clipped, unclipped = _scale(member.scaler, x[rows])
+        clipped, unclipped = scale(member.scaler, x[rows])
         if not hasattr(scratch, "work"):
             scratch.work = prepared.workspace()
         forward.evaluate(
@@ -101,7 +101,7 @@ def evaluate(
     return result
 
 
-def _scale(scaler: Scaler, x: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def scale(scaler: Scaler, x: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """`Scaler.transform`, compiled where the map clips."""
     if not scaler.clips:
         return scaler.transform(x)

@@ -138,7 +138,11 @@ def _train_member(
     support = np.zeros_like(weights.center, dtype=np.float64)
     support_weight = np.zeros(n_features)
     schedule = layout.Schedule(
-        float(config.learning_rate), epochs * steps_per_epoch, config.schedule == "cosine"
+        float(config.learning_rate),
+        float(config.interval_rate),
+        epochs * steps_per_epoch,
+        config.schedule == "cosine",
+        float(config.coverage_weight),
     )
     elements_per_step = batch_size * config.n_units * n_features
     rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))

@@ -17,7 +17,7 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 
 @compiled_sums
-def row_gradients(w, shape, work, first, last, rows):
+def row_gradients(w, shape, work, first, last, rows, coverage_weight):
     """Losses of the rows first..last of a batch of `rows`, and their gradients down to the logs.
 
     Fills work.row_loss, d_output, d_activation, d_hidden, and d_code with the gradient of the log
@@ -65,6 +65,13 @@ def row_gradients(w, shape, work, first, last, rows):
     fill(work.d_code[first:last], _ZERO)
     multiply_add(work.d_hidden[first:last], work.hidden_transposed, work.d_code[first:last])
     log_gradients(work, first, last)
+    if coverage_weight > 0.0:
+        cover_rows(
+            work,
+            first,
+            min(last, rows),
+            np.float32(2.0 * coverage_weight / (shape.features * rows)),
+        )
 
 
 @compiled_sums
@@ -77,6 +84,18 @@ def log_gradients(work, first, last):
             along += code[k] * d_code[k]
         for k in range(code.shape[0]):
             d_code[k] = code[k] * (d_code[k] - along)
+
+
+@compiled
+def cover_rows(work, first, last, weight):
+    """The part of the coverage term that draws a row's boxes around it, each by its code.
+
+    Its gradient with respect to the log memberships is −weight · code.
+    """
+    for b in range(first, last):
+        code, d_code = work.code[b], work.d_code[b]
+        for k in range(code.shape[0]):
+            d_code[k] -= weight * code[k]
 
 
 @compiled
@@ -123,7 +142,7 @@ def output_weight_gradients(g, work, rows, first, last):
 
 
 @compiled
-def interval_gradients(w, g, shape, work, rows, first, last):
+def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
     """Gradients of centers and width logits of the features first..last.
 
     work.total gets Σ I per (feature, unit), a neutral cell counting 1.
@@ -157,7 +176,10 @@ def interval_gradients(w, g, shape, work, rows, first, last):
             work.d_upper,
             work.total,
         )
+    # The other part of the coverage term, the mean half-width.
+    narrowing = np.float32(coverage_weight / (shape.units * shape.features))
     for j in range(first, last):
         for k in range(w.center.shape[1]):
             g.center[j, k] = work.d_lower[j, k] + work.d_upper[j, k]
-            g.width_logit[j, k] = (work.d_upper[j, k] - work.d_lower[j, k]) * work.slope[j, k]
+            widening = work.d_upper[j, k] - work.d_lower[j, k]
+            g.width_logit[j, k] = (widening + narrowing) * work.slope[j, k]

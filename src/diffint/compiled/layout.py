@@ -82,11 +82,16 @@ class Spectral(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Adam's learning rate: constant, or a half cosine over all steps."""
+    """Adam's learning rate: constant, or a half cosine over all steps; and the coverage term.
+
+    The intervals' rate is `interval_rate` times that of the decoder.
+    """
 
     learning_rate: float
+    interval_rate: float
     total_steps: int
     cosine: bool
+    coverage_weight: float
 
 
 def _sizes(shape: Shape) -> list[tuple[int, ...]]:

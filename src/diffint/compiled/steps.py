@@ -142,13 +142,15 @@ def train_steps(
             end = min(block + _BLOCK_ROWS, last)
             encode(shape, work, block, end, rows, False)
             decode(w, shape, work, block, end)
-            row_gradients(w, shape, work, block, end, rows)
+            row_gradients(w, shape, work, block, end, rows, schedule.coverage_weight)
         if not meet(work.team, threads):
             return loss, step
 
         for b in range(rows):
             loss += work.row_loss[b]
-        interval_gradients(w, g, shape, work, rows, features[0], features[1])
+        interval_gradients(
+            w, g, shape, work, rows, features[0], features[1], schedule.coverage_weight
+        )
         hidden_weight_gradients(g, work, rows, units[0], units[1])
         output_weight_gradients(g, work, rows, hidden[0], hidden[1])
         column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
@@ -167,14 +169,22 @@ def train_steps(
         if schedule.cosine:
             rate *= 0.5 * (1.0 + np.cos(np.pi * step / schedule.total_steps))
         step += 1
-        a = np.float32(rate)
+        a, interval_a = np.float32(rate), np.float32(rate * schedule.interval_rate)
         b1 = np.float32(1.0 - float(_BETA1) ** step)
         b2 = np.float32(1.0 - float(_BETA2) ** step)
         m, s = moment1, moment2
         first, last = features
-        _adam_rows(w.center, g.center, m.center, s.center, first, last, a, b1, b2)
+        _adam_rows(w.center, g.center, m.center, s.center, first, last, interval_a, b1, b2)
         _adam_rows(
-            w.width_logit, g.width_logit, m.width_logit, s.width_logit, first, last, a, b1, b2
+            w.width_logit,
+            g.width_logit,
+            m.width_logit,
+            s.width_logit,
+            first,
+            last,
+            interval_a,
+            b1,
+            b2,
         )
         _update_support(support, support_weight, support_decay, work, rows, first, last)
         first, last = units
