@@ -22,6 +22,17 @@ print(float(fused.log_box_memberships(x, x[:3] - 1, x[:3] + 1, 0.1)[0, 0]))
 """
 
 
+FIT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from diffint import DiffInt
+rows = np.random.default_rng(0).normal(size=(200, 5))
+detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
+print(detector.anomaly_score(rows).tobytes().hex())
+"""
+
+
 @pytest.fixture
 def copy(tmp_path):
     """A copy of the package without compiled code."""
@@ -31,9 +42,9 @@ def copy(tmp_path):
     return target
 
 
-def run(copy, **environment):
+def run(copy, script=SCRIPT, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(copy.parent)],
+        [sys.executable, "-c", script, str(copy.parent)],
         capture_output=True,
         text=True,
         check=False,
@@ -59,3 +70,7 @@ def test_a_change_in_a_called_function_is_noticed(copy):
 def test_a_cache_on_a_full_disk_is_no_error(copy):
     # /dev/full refuses every write; a folder cannot be made of it, so numba falls back as well.
     assert run(copy, NUMBA_CACHE_DIR="/dev/full")
+
+
+def test_code_just_compiled_and_code_read_from_disk_give_the_same_bits(copy):
+    assert run(copy, FIT) == run(copy, FIT)

@@ -41,6 +41,7 @@ def train_on_gpu(device):
 
 
 SMALL = replace(PAPER, n_units=21, hidden_width=19, learning_rate=1e-3, batch_size=16, epochs=3)
+COVERING = {"coverage_weight": 0.5, "interval_rate": 3.0}  # both off in the paper's configuration
 
 
 def make_runs(sizes, n_features, missing=0.0, scale=1.0):
@@ -172,13 +173,19 @@ def test_layer_against_the_definition(
         ({"decoder": "certified"}, 0.1, 1.0),
         ({"hidden_width": 300}, 0.1, 1.0),
         ({"temperature": 0.5}, 0.0, 20.0),
+        (COVERING, 0.0, 1.0),
+        ({**COVERING, "init": "data", "schedule": "cosine"}, 0.2, 1.0),
+        ({**COVERING, "decoder": "certified"}, 0.1, 1.0),
+        ({**COVERING, "hidden_width": 300}, 0.1, 1.0),
+        ({**COVERING, "temperature": 0.5}, 0.2, 20.0),
     ],
 )
 def test_training_is_that_of_the_cpu(train_on_gpu, change, missing, scale):
     config = replace(SMALL, **change)
     runs = make_runs([45, 30], 7, missing, scale)
-    # Adam amplifies the rounding of tiny slopes.
-    assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol=2e-4)
+    # Adam amplifies the rounding of tiny slopes to parts of a step.
+    atol = 2e-4 * config.interval_rate
+    assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ def test_odd_sizes(train_on_gpu, n_rows, n_features, n_units, hidden):
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
 def test_runs_of_different_sizes_do_not_disturb_each_other(train_on_gpu, decoder):
-    config = replace(SMALL, decoder=decoder, schedule="cosine", epochs=4)
+    config = replace(SMALL, **COVERING, decoder=decoder, schedule="cosine", epochs=4)
     runs = make_runs([45, 7, 32, 33], 5)
     together = train_on_gpu(runs, config)
     alone = [train_on_gpu([run], config)[0] for run in runs]

@@ -4,12 +4,13 @@ from diffint.alignment import match_units, stabilities
 from diffint.importance import label_free_importance, tightness
 from diffint.intervals import reference
 from diffint.measuring import (
+    MATCH_FLOOR,
+    count_peers,
     coverages,
     covering_scale,
     joint_coverages,
     mean_memberships,
     own_units,
-    pattern_coverages,
     pattern_ranges,
     reaches,
     summarise_features,
@@ -51,7 +52,8 @@ def test_coverages_alone_and_together():
 def test_pattern_ranges():
     rows, lower, upper = boxes()
     unit = own_units(rows, lower, upper, 0.1)
-    expected = reference.log_box_memberships(rows, lower, upper, 0.1).argmax(axis=1)
+    logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MATCH_FLOOR)
+    expected = logs.argmax(axis=1)
     np.testing.assert_array_equal(unit, expected)
     counts, low, up = pattern_ranges(rows, unit, len(lower))
     np.testing.assert_array_equal(counts, np.bincount(unit, minlength=6))
@@ -87,7 +89,7 @@ def test_units_are_matched_and_identical_members_are_stable():
     for stability in same:
         np.testing.assert_allclose(stability, 1.0)
     apart = stabilities([lower, lower + 0.4], [upper, upper + 0.4], np.full(3, 2.0))[0]
-    np.testing.assert_allclose(apart, 1 / (1 + 0.2 / 2.0))
+    np.testing.assert_allclose(apart, 1 / (1 + (0.2 / 2.0) ** 2))
     np.testing.assert_allclose(stabilities([lower], [upper], np.full(3, 2.0))[0], 1.0)
 
 
@@ -118,8 +120,9 @@ def test_boxes_cover_the_share_of_rows_that_was_asked_for():
     assert covering_scale(reach, 0.0) == 1.0
     assert covering_scale(reach[:2], 0.8) == reach[:2].max()  # too few rows to leave any outside
     lower, upper = center - scale * half_width, center + scale * half_width
-    shares = pattern_coverages(rows, unit, lower, upper)
-    own = rows[unit == 2]
-    kept = (own >= lower[2]) & (own <= upper[2])
-    np.testing.assert_allclose(shares[2], kept.sum(axis=0) / (~np.isnan(own)).sum(axis=0))
-    assert np.isnan(pattern_coverages(rows[:0], unit[:0], lower, upper)).all()
+    box_rows, peers = count_peers(rows, lower, upper)
+    for k in range(5):
+        outside = (rows < lower[k]) | (rows > upper[k])
+        assert box_rows[k] == (~outside.any(axis=1)).sum()
+        for j in range(4):
+            assert peers[k, j] == (~np.delete(outside, j, axis=1).any(axis=1)).sum()

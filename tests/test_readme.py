@@ -1,4 +1,4 @@
-"""The README's code runs as it stands, and its links lead somewhere."""
+"""The code in the README and the guides runs as it stands, and links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -6,18 +6,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+
+
+def run_blocks(page):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), space)
+    return space
 
 
 def test_code_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    space: dict = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), space)
+    space = run_blocks("README.md")
     assert (space["same"] == space["scores"]).all()
     assert (tmp_path / "benign.diffint").exists()
+
+
+def test_the_guide_to_explanations_runs(capsys):
+    space = run_blocks("docs/explanations.md")
+    assert "would be normal if" in space["nearest"].text()
+    shown = capsys.readouterr().out
+    assert "Pattern" in shown
+    assert "% of the score." in shown
 
 
 @pytest.mark.parametrize(

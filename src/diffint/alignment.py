@@ -21,13 +21,13 @@ def match_units(reference: tuple[Array, Array], other: tuple[Array, Array]) -> N
 
 
 def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[Array]:
-    """Agreement of each member's units with their matches: 1 / (1 + spread), in [0, 1].
+    """Agreement of each member's units with their matches: 1 / (1 + spread²), in [0, 1].
 
     lowers, uppers: per member (units, features), in common units; span: (features,) range in the
     same units. The spread is the mean standard deviation, over the members, of the two bounds as
     a share of the range. It is 0, and the stability 1, where members agree or there is only one.
-    Units outnumber what rows can tell apart, so much of the spread is the luck of the matching: a
-    steeper formula ranks features by that luck (docs/results/explanations.md).
+    Units outnumber what rows can tell apart, so a small spread is the luck of the matching: a
+    formula that is steep at 0 ranks features by that luck.
     """
     if len(lowers) == 1:
         return [np.ones_like(lowers[0])]
@@ -37,7 +37,7 @@ def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[A
     for bounds in (lowers, uppers):
         matched = np.stack([b[m] for b, m in zip(bounds, matches, strict=True)])
         spread += matched.std(axis=0) / 2
-    stability = 1.0 / (1.0 + spread / np.where(span > 0, span, 1.0))
+    stability = 1.0 / (1.0 + (spread / np.where(span > 0, span, 1.0)) ** 2)
     results = []
     for match in matches:
         own = np.empty_like(stability)

@@ -32,7 +32,11 @@ def compiled_sums(function: Callable[..., Any]) -> Any:
 
 
 def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
-    dispatcher = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    # Inlined, always: of a function that is called, the linker takes the first copy it meets, and
+    # the copies are not optimised alike. Which one that is depends on whether code was compiled in
+    # this process or read from disk, and a seed would not give the same bits in both.
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    dispatcher = njit(fastmath=fastmath, **options)(function)
     # No folder that can be written to: compile in every process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,15 @@ from .device import resolve_device
 from .errors import CalibrationWarning, InputError, InputWarning
 from .table import feature_names as names_of
 from .table import read_anomalies, read_table
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .certificate import Certificate
+    from .counterfactual import NearestNormal
+    from .global_explanation import GlobalExplanation
+    from .local_explanation import LocalExplanation
+    from .region import RegionCertificate
 
 Scores = NDArray[np.float64]
 
@@ -198,6 +207,30 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(self, X, reset=False)
         return reconstructions(self.model_, table, resolve_jobs(self.n_jobs))
 
+    # --- Certifying ------------------------------------------------------------------------
+
+    def certify(self, X: Any) -> Certificate:
+        """Proven lower bounds on the scores of rows; needs ``decoder="certified"``."""
+        from .certificate import certify
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        return certify(self.model_, table, resolve_jobs(self.n_jobs))
+
+    def certify_region(self, lower: Any, upper: Any, *, splits: int = 0) -> RegionCertificate:
+        """Proven bounds on the score of every complete row in a region, with any decoder.
+
+        lower, upper : the region's ends in original units, one per feature, or a mapping from
+            some features' names to theirs, the rest being unbounded; None leaves all unbounded.
+        splits : how often a part of the region may be halved to tighten the bounds.
+        """
+        from .region import certify_region
+
+        check_is_fitted(self, "model_")
+        return certify_region(self.model_, lower, upper, splits, threshold=-self.offset_)
+
+    # --- Thresholds ------------------------------------------------------------------------
+
     @property
     def offset_(self) -> float:
         """Minus the threshold on the anomaly score, for the current `false_positive_rate`."""
@@ -223,6 +256,59 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
                 CalibrationWarning,
                 stacklevel=3,
             )
+
+    # --- Explaining ------------------------------------------------------------------------
+
+    def explain_global(self) -> GlobalExplanation:
+        """What the model learned: important features, and constraints with what they cover."""
+        from .global_explanation import explain_model
+
+        check_is_fitted(self, "model_")
+        return explain_model(self.model_)
+
+    def explain(self, X: Any) -> LocalExplanation:
+        """Why rows score as they do: their patterns, where they leave them, and what counts."""
+        from .local_explanation import explain_rows
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        return explain_rows(self.model_, table, -self.offset_, resolve_jobs(self.n_jobs))
+
+    def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
+        """The smallest set of feature changes found that brings each flagged row under the
+        threshold, changing up to `max_changes` features.
+        """
+        from .counterfactual import nearest_normal
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        jobs = resolve_jobs(self.n_jobs)
+        return nearest_normal(self.model_, table, -self.offset_, max_changes, jobs)
+
+    def match(self, X: Any) -> pandas.DataFrame:
+        """The pattern each row follows, and whether the row lies inside its box.
+
+        One line per row, with X's index where it has one: `unit` (numbered through all members),
+        `inside` (wholly inside the unit's box), `violations` (how many features are not) and
+        `box_rows` (how many training rows lie inside).
+        """
+        import pandas
+
+        from .patterns import match_rows
+
+        check_is_fitted(self, "model_")
+        table = read_table(self, X, reset=False)
+        found = match_rows(self.model_, table, resolve_jobs(self.n_jobs))
+        rows = np.stack([member.box_rows for member in self.model_.members])
+        return pandas.DataFrame(
+            {
+                "unit": found.member * self.model_.config.n_units + found.unit,
+                "inside": found.inside,
+                "violations": found.violations,
+                "box_rows": rows[found.member, found.unit],
+            },
+            index=X.index if isinstance(X, pandas.DataFrame) else None,
+        )
 
     # --- Saving ----------------------------------------------------------------------------
 

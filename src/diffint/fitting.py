@@ -12,36 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import scoring
-from .alignment import stabilities
 from .calibration import MAX_SCORES, Calibration
+from .certificate import flag_rates
 from .config import CalibrationKind, Config
+from .describing import describe
 from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
-from .importance import member_importance
-from .measuring import (
-    coverages,
-    covering_scale,
-    joint_coverages,
-    mean_memberships,
-    own_units,
-    pattern_coverages,
-    pattern_ranges,
-    reaches,
-    summarise_features,
-)
-from .model import Decoder, FittedModel, Member, TrainingSummary
+from .measuring import summarise_features
+from .model import FittedModel, TrainingSummary
 from .progress import training_progress
-from .scaling import Scaler, fit_scaler
+from .sampling import Rows, at_most
+from .scaling import fit_scaler
 from .training import TrainedMember, TrainingRun, train_members
 from .version import __version__
 
 LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
 _FEWEST_ROWS_TO_SPLIT = 5
-_JOINT_ROWS = 5_000  # several intervals together are measured on at most this many
-_MEASURED_ROWS = 50_000  # coverage and patterns are measured on at most this many
+_FLAGGED_ROWS = 10_000  # a certificate's flags are measured on at most this many
 _LEAST_FALL = 1e-6  # of the loss, from the first epoch to the last
 _STILL = 1e-3  # mean movement of the centers, in scaled units, below which nothing was learned
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ def fit_model(
         trained = train_members(runs, settled, device=device, n_jobs=n_jobs, progress=progress)
     _warn_about_training(trained)
 
-    members = _describe(x, config, scalers, split, runs, trained)
+    members = describe(x, config, scalers, split.left_out, runs, trained)
     model = FittedModel(
         config=config,
         feature_names=tuple(feature_names),
@@ -108,9 +96,15 @@ def fit_model(
         ),
     )
     calibration = calibrate(model, x, split, n_jobs, np.random.default_rng(split_seed.spawn(1)[0]))
+    rates = None
+    if config.decoder == "certified":
+        rates = flag_rates(model, x[at_most(usable, _FLAGGED_ROWS, np.random.default_rng(0))])
     seconds = time.perf_counter() - started
     return replace(
-        model, calibration=calibration, training=replace(model.training, seconds=seconds)
+        model,
+        calibration=calibration,
+        training=replace(model.training, seconds=seconds),
+        flag_rates=rates,
     )
 
 
@@ -147,106 +141,16 @@ def calibrate(
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
         for member, rows in zip(model.members, split.left_out, strict=True):
-            rows = _at_most(rows, MAX_SCORES, rng)
+            rows = at_most(rows, MAX_SCORES, rng)
             total[rows] += scoring.evaluate(model, member, x[rows], n_jobs).scores
             count[rows] += 1
         scores = total[count > 0] / count[count > 0]
         scores = rng.permutation(scores)[:MAX_SCORES]
     else:
         source = split.left_out[0] if split.kind == "holdout" else split.train[0]
-        rows = _at_most(source, MAX_SCORES, rng)
+        rows = at_most(source, MAX_SCORES, rng)
         scores = scoring.anomaly_scores(model, x[rows], n_jobs)
     return Calibration(split.kind, np.sort(scores))
-
-
-def _describe(
-    x: NDArray[Any],
-    config: Config,
-    scalers: list[Scaler],
-    split: Split,
-    runs: list[TrainingRun],
-    trained: list[TrainedMember],
-) -> tuple[Member, ...]:
-    """Trained networks with everything that is measured about them."""
-    common = scalers[0]
-    bounds = [
-        _in_units_of(common, scaler, t.parameters.center, t.parameters.half_width)
-        for scaler, t in zip(scalers, trained, strict=True)
-    ]
-    stability = stabilities([b[0] for b in bounds], [b[1] for b in bounds], common.span)
-    members = []
-    for i, (scaler, result, run) in enumerate(zip(scalers, trained, runs, strict=True)):
-        p = result.parameters
-        center, half_width = p.center, p.half_width
-        lower, upper = center - half_width, center + half_width
-        rng = np.random.default_rng(i)
-        sample = _at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)
-        own_rows = run.rows[sample]
-        own = own_units(own_rows, lower, upper, config.temperature)
-        pattern_rows, pattern_lower, pattern_upper = pattern_ranges(own_rows, own, config.n_units)
-        held_out = len(split.left_out[i]) > 0
-        if held_out:
-            left_out = x[_at_most(split.left_out[i], _MEASURED_ROWS, rng)]
-            clipped, measured = scaler.transform(left_out)
-            unit = own_units(clipped, lower, upper, config.temperature, pattern_rows > 0)
-        else:
-            measured, unit = own_rows, own
-        scale = covering_scale(reaches(measured, unit, center, half_width), config.box_coverage)
-        box = center - np.float32(scale) * half_width, center + np.float32(scale) * half_width
-        decoder = Decoder(
-            p.hidden_weight,
-            p.hidden_bias,
-            p.norm_gain,
-            p.norm_shift,
-            p.output_weight,
-            p.output_bias,
-        )
-        member = Member(
-            scaler=scaler,
-            center=center,
-            half_width=half_width,
-            decoder=decoder,
-            support=result.support,
-            mean_membership=mean_memberships(run.rows, lower, upper, config.temperature),
-            stability=stability[i].astype(np.float32),
-            pattern_rows=pattern_rows,
-            pattern_lower=pattern_lower,
-            pattern_upper=pattern_upper,
-            pattern_coverage=pattern_coverages(own_rows, own, *box),
-            box_scale=scale,
-            coverage=coverages(measured, *box),
-            joint_coverage=np.empty((0, 0), dtype=np.float32),  # needs the importance
-            coverage_rows=len(measured),
-            coverage_held_out=held_out,
-            history=result.history,
-            center_movement=float(np.abs(center - result.start.center).mean()),
-            half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),
-            n_rows=len(run.rows),
-        )
-        joint = joint_coverages(measured[:_JOINT_ROWS], *box, member_importance(member))
-        members.append(replace(member, joint_coverage=joint))
-    return tuple(members)
-
-
-def _in_units_of(
-    common: Scaler, own: Scaler, center: NDArray[Any], half_width: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A member's bounds in the scaled units of another member's scaler."""
-    same = (common.divisor > 0) & (own.divisor > 0)
-    divisor = np.where(same, common.divisor, 1.0)
-    # Members may have seen ranges that differ beyond what floats can hold; that far apart is
-    # far apart.
-    far = 1e6
-    with np.errstate(over="ignore", invalid="ignore"):
-        stretch = np.where(same, np.minimum(own.divisor / divisor, far), 1.0)
-        shift = np.where(same, own.offset / divisor - common.offset / divisor, 0.0)
-    shift = np.clip(np.nan_to_num(shift), -far, far)
-    middle, half = center * stretch + shift, half_width * stretch
-    return middle - half, middle + half
-
-
-def _at_most(rows: Rows, limit: int, rng: np.random.Generator) -> Rows:
-    return rows if len(rows) <= limit else rng.choice(rows, limit, replace=False)
 
 
 def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:

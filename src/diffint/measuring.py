@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals.fused import gradients, log_box_memberships
+from .compiled.boxes import count_inside
+from .intervals.fused import bounded_log_box_memberships, gradients
 from .model import FeatureSummary, joint_depth
 
 QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
 PATTERN_SHARE = 0.95  # the central share of a pattern's rows that its range holds
+MATCH_FLOOR = 0.25
 BINS = 32
 _SMALLEST_SCALE = 1e-3
+_FEWEST_ROWS = 2  # that fit the box of a pattern
 
 Array = NDArray[np.float32]
+Counts = NDArray[np.int64]
 
 
 def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float) -> Array:
@@ -67,12 +71,15 @@ def own_units(
     temperature: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.intp]:
-    """The unit each row belongs to: the largest box membership, hence the largest code. → (rows,)
+    """The unit whose pattern each row follows: that which matches most of it. → (rows,)
+
+    It has the largest box membership when no single one counts less than `MATCH_FLOOR`: a row
+    with one wrong value still belongs where the rest of it does.
 
     rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
     allowed: (units,) the units to choose from, all of them by default.
     """
-    log_box = log_box_memberships(rows, lower, upper, temperature)
+    log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MATCH_FLOOR)
     if allowed is not None:
         log_box[:, ~allowed] = -np.inf
     return log_box.argmax(axis=1)
@@ -95,17 +102,62 @@ def pattern_ranges(
     return counts, ends[0], ends[1]
 
 
-def pattern_coverages(rows: Array, unit: NDArray[np.intp], lower: Array, upper: Array) -> Array:
-    """Share of each unit's own present values between its bounds, NaN where it has none.
+def count_peers(rows: Array, lower: Array, upper: Array) -> tuple[Counts, Counts]:
+    """Rows wholly inside each box, and rows inside all its sides but perhaps one.
 
-    rows: (rows, features) scaled; unit: (rows,); lower, upper, result: (units, features)
+    rows: (rows, features) scaled; lower, upper: (units, features) → (units,), (units, features)
     """
-    present, inside = np.zeros((2, *lower.shape))
-    np.add.at(present, unit, ~np.isnan(rows))
-    np.add.at(inside, unit, (rows >= lower[unit]) & (rows <= upper[unit]))
-    return np.divide(inside, present, where=present > 0, out=np.full(lower.shape, np.nan)).astype(
-        np.float32
-    )
+    inside = np.zeros(len(lower), dtype=np.int64)
+    leaving = np.zeros(lower.shape, dtype=np.int64)
+    count_inside(rows, lower, upper, inside, leaving)
+    return inside, inside[:, None] + leaving
+
+
+class Boxes(NamedTuple):
+    """What is known of a member's boxes from its rows.
+
+    own_unit: (rows,) the pattern that each training row follows; scale: of the half-widths;
+    lower, upper: (units, features); rows, peers: as `count_peers` counts them.
+    """
+
+    own_unit: NDArray[np.intp]
+    scale: float
+    lower: Array
+    upper: Array
+    rows: Counts
+    peers: Counts
+
+
+def find_boxes(
+    own_rows: Array,
+    clipped: Array,
+    unclipped: Array,
+    center: Array,
+    half_width: Array,
+    temperature: float,
+    coverage: float,
+) -> Boxes:
+    """Which units are patterns, and how far their boxes must reach to cover rows left out.
+
+    A pattern is a unit that some training row follows and whose box several of them fit: what a
+    single row fits is no pattern. Where there is none such, every unit that some row follows is.
+
+    own_rows: (rows, features) trained on; clipped, unclipped: (rows, features) to be covered;
+    center, half_width: (units, features), all scaled
+    """
+    lower, upper = center - half_width, center + half_width
+    allowed = np.ones(len(center), dtype=bool)
+    while True:
+        own_unit = own_units(own_rows, lower, upper, temperature, allowed)
+        followed = np.bincount(own_unit, minlength=len(center)) > 0
+        unit = own_units(clipped, lower, upper, temperature, followed)
+        scale = covering_scale(reaches(unclipped, unit, center, half_width), coverage)
+        reach = np.float32(scale) * half_width
+        rows, peers = count_peers(own_rows, center - reach, center + reach)
+        fitting = followed & (rows >= _FEWEST_ROWS)
+        if not allowed.all() or not fitting.any() or (fitting == followed).all():
+            return Boxes(own_unit, scale, center - reach, center + reach, rows, peers)
+        allowed = fitting  # and once more, with those alone
 
 
 def reaches(

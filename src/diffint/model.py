@@ -43,10 +43,12 @@ class Member(Frozen):
     pattern_rows: (units,) training rows for which the unit has the largest code.
     pattern_lower, pattern_upper: (units, features) ends of the central 95 % of those rows, NaN
         where there are none.
-    pattern_coverage: (units, features) share of those rows inside the side of the box, NaN where
-        there are none.
     box_scale: half-widths of a unit's box, as a multiple of those of its intervals.
-    coverage: (units, features) share of the measured rows inside the side of the box.
+    box_rows: (units,) training rows wholly inside the box.
+    peers: (units, features) training rows inside all of its other sides: the rows that a value of
+        this feature can be compared with.
+    training_coverage: (units, features) share of the training rows inside the side of the box.
+    coverage: (units, features) the same of the measured rows.
     joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides.
     coverage_rows: how many rows that was measured on; `coverage_held_out`: whether the member
         had not seen them.
@@ -65,8 +67,10 @@ class Member(Frozen):
     pattern_rows: NDArray[np.int64]
     pattern_lower: Array
     pattern_upper: Array
-    pattern_coverage: Array
     box_scale: float
+    box_rows: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    training_coverage: Array
     coverage: Array
     joint_coverage: Array
     coverage_rows: int
@@ -139,9 +143,27 @@ class TrainingSummary:
     version: str
 
 
+@dataclass(frozen=True)
+class FlagRates:
+    """How often a certificate's flags are raised by the training rows themselves.
+
+    n_rows: how many of them that was measured on. The other values are shares of these rows;
+    `diffint.certificate.Certificate` says what the flags are.
+    """
+
+    n_rows: int
+    out_of_support: float
+    strict: float
+    strict_envelope: float
+    beyond_envelope: float
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A fitted detector: plain arrays and a small config, immutable."""
+    """A fitted detector: plain arrays and a small config, immutable.
+
+    flag_rates: of a certified decoder; None in a file that was written without them.
+    """
 
     config: Config
     feature_names: tuple[str, ...]
@@ -149,6 +171,7 @@ class FittedModel:
     features: FeatureSummary
     calibration: Calibration
     training: TrainingSummary
+    flag_rates: FlagRates | None = None
 
     @property
     def n_features(self) -> int:

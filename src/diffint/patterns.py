@@ -23,13 +23,14 @@ _BLOCK_ROWS = 4_096
 class Matches:
     """The own pattern of every row, in the units of the member that it is taken from.
 
-    member, unit: (rows,) whose pattern it is.
+    member, unit: (rows,) whose pattern it is; units: (rows, members) every member's own.
     excess: (rows, features) how far the value is beyond the box, in scaled units: positive above,
         negative below, 0 inside or where it is missing.
     """
 
     member: NDArray[np.intp]
     unit: NDArray[np.intp]
+    units: NDArray[np.intp]
     excess: NDArray[np.float32]
 
     @property
@@ -52,7 +53,7 @@ def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
     """
     n_rows, n_features = x.shape
     member = np.zeros(n_rows, dtype=np.intp)
-    unit = np.zeros(n_rows, dtype=np.intp)
+    units = np.zeros((n_rows, len(model.members)), dtype=np.intp)
     excess = np.zeros((n_rows, n_features), dtype=np.float32)
 
     def match_block(start: int) -> None:
@@ -62,11 +63,11 @@ def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
         middle = np.argsort(reach, axis=0, kind="stable")[(len(found) - 1) // 2]
         each = np.arange(len(middle))
         member[rows] = middle
-        unit[rows] = np.stack([f[0] for f in found])[middle, each]
+        units[rows] = np.stack([f[0] for f in found], axis=1)
         excess[rows] = np.stack([f[1] for f in found])[middle, each]
 
     run_blocks(match_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
-    return Matches(member, unit, excess)
+    return Matches(member, units[np.arange(n_rows), member], units, excess)
 
 
 def _own_boxes(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,15 @@ from .calibration import MAX_SCORES, Calibration
 from .config import Config, check_false_positive_rate
 from .errors import ModelFileError
 from .measuring import BINS, QUANTILE_LEVELS
-from .model import Decoder, FeatureSummary, FittedModel, Member, TrainingSummary, joint_depth
+from .model import (
+    Decoder,
+    FeatureSummary,
+    FittedModel,
+    FlagRates,
+    Member,
+    TrainingSummary,
+    joint_depth,
+)
 from .scaling import Scaler
 
 FORMAT_VERSION = 2
@@ -32,7 +40,6 @@ _LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
 _MAY_HOLD_NAN = (
     "pattern_lower",
     "pattern_upper",
-    "pattern_coverage",
     "scaler.constant",
     "quantiles",
     "bin_edges",
@@ -40,7 +47,7 @@ _MAY_HOLD_NAN = (
 # What version 1 did not have: settings that had no effect, boxes that were the intervals.
 _CONFIG_OF_V1 = {"interval_rate": 1.0, "coverage_weight": 0.0, "box_coverage": 0.0}
 _MEMBER_OF_V1 = {"box_scale": 1.0}
-_ARRAYS_SINCE_V2 = ("pattern_coverage",)
+_ARRAYS_SINCE_V2 = ("box_rows", "peers", "training_coverage")
 
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
@@ -69,6 +76,8 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         "training": {f.name: getattr(model.training, f.name) for f in fields(TrainingSummary)},
         "settings": settings,
     }
+    if model.flag_rates is not None:
+        metadata["flag_rates"] = asdict(model.flag_rates)
     content = save(
         {name: np.ascontiguousarray(a) for name, a in arrays.items()},
         {_FORMAT_KEY: str(FORMAT_VERSION), _MODEL_KEY: json.dumps(metadata)},
@@ -181,10 +190,11 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
             "n_scores": _checked(raw["calibration"]["n_scores"], int),
             "training": TrainingSummary(
                 **{
-                    f.name: _checked(raw["training"][f.name], _TRAINING_TYPES[str(f.type)])
+                    f.name: _checked(raw["training"][f.name], _PLAIN_TYPES[str(f.type)])
                     for f in fields(TrainingSummary)
                 }
             ),
+            "flag_rates": _flag_rates(raw.get("flag_rates")),
             "settings": {
                 "false_positive_rate": check_false_positive_rate(settings["false_positive_rate"]),
                 "named": _checked(settings["named"], bool),
@@ -203,7 +213,18 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
     return model
 
 
-_TRAINING_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
+_PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
+
+
+def _flag_rates(raw: Any) -> FlagRates | None:
+    """Optional: files without a certified decoder, or from before there were any, have none."""
+    if raw is None:
+        return None
+    values = {f.name: _checked(raw[f.name], _PLAIN_TYPES[str(f.type)]) for f in fields(FlagRates)}
+    rates = FlagRates(**values)
+    if rates.n_rows < 1 or not all(0 <= v <= 1 for n, v in values.items() if n != "n_rows"):
+        raise ValueError(f"{values} are not rates")
+    return rates
 
 
 def _checked(value: Any, kind: type) -> Any:
@@ -234,7 +255,9 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
         "pattern_rows": ("I64", (k,)),
         "pattern_lower": box,
         "pattern_upper": box,
-        "pattern_coverage": box,
+        "box_rows": ("I64", (k,)),
+        "peers": ("I64", (k, d)),
+        "training_coverage": box,
         "coverage": box,
         "joint_coverage": ("F32", (k, joint_depth(d))),
         "history": ("F64", (model["training"].epochs,)),
@@ -292,8 +315,9 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
     for i, scalars in enumerate(model["members"]):
         own = f"members.{i}."
         if model["version"] == 1:
-            unknown = np.full_like(arrays[own + "center"], np.nan)
-            arrays.update({own + name: unknown for name in _ARRAYS_SINCE_V2})
+            uncounted = np.zeros(arrays[own + "center"].shape, dtype=np.int64)
+            arrays.update({own + "box_rows": uncounted[:, 0], own + "peers": uncounted})
+            arrays[own + "training_coverage"] = arrays[own + "coverage"]
             # Measured in the order of another importance: of no use any more.
             arrays[own + "joint_coverage"] = np.full_like(arrays[own + "joint_coverage"], np.nan)
         member = Member(
@@ -313,6 +337,7 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
         features=FeatureSummary(**part("features.", FeatureSummary)),
         calibration=Calibration(model["calibration_kind"], np.sort(arrays["calibration.scores"])),
         training=model["training"],
+        flag_rates=model["flag_rates"],
     )
 
 

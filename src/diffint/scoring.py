@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import forward, layout
+from .compiled import forward, layout, robust
 from .compiled.scale import scale_rows
 from .intervals import cpu
 from .model import FittedModel, Member
@@ -98,6 +98,38 @@ def evaluate(
         )
 
     run_blocks(score_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
+    return result
+
+
+def robust_reconstruction(
+    model: FittedModel,
+    member: Member,
+    rows: NDArray[np.float32],
+    membership_floor: float,
+    n_jobs: int = 1,
+) -> NDArray[np.float32]:
+    """What one member makes of rows when no membership counts less than the floor.
+
+    rows: (rows, features), scaled and clipped → the same shape, scaled
+    """
+    result = np.empty(rows.shape, dtype=np.float32)
+    prepared = _prepare(model, member)
+    scratch = threading.local()
+
+    def reconstruct_block(start: int) -> None:
+        block = slice(start, start + _BLOCK_ROWS)
+        if not hasattr(scratch, "work"):
+            scratch.work = prepared.workspace()
+        robust.reconstruct(
+            rows[block],
+            prepared.weights,
+            prepared.shape,
+            scratch.work,
+            1.0 / membership_floor,
+            result[block],
+        )
+
+    run_blocks(reconstruct_block, range(0, len(rows), _BLOCK_ROWS), n_jobs)
     return result
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from .errors import InputError, InputTypeError
@@ -45,6 +46,21 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         matrix = validate_data(estimator, values, reset=reset, **options)
     _refuse_infinities(matrix, feature_names(estimator))
     return matrix
+
+
+def read_rows(X: Any, names: Sequence[str]) -> Matrix:
+    """The same without an estimator, for features of known names; an array goes by position."""
+
+    class Model(BaseEstimator):  # type: ignore[misc]
+        """What the messages call it."""
+
+    model = Model()
+    model.n_features_in_ = len(names)
+    columns = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's, pandas' name
+    unnamed = list(names) == default_names(len(names))
+    if columns is not None and (not unnamed or list(columns) == list(names)):
+        model.feature_names_in_ = np.array(names, dtype=object)
+    return read_table(model, X, reset=False)
 
 
 def feature_names(estimator: Any) -> list[str]:

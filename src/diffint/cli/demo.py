@@ -13,9 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..datasets import LabelledTable, breast_cancer
+from ..datasets import breast_cancer
 from ..estimator import DiffInt
-from ..formatting import number
+from ..formatting import distinct_numbers
+from ..local_explanation import LocalExplanation
 
 _SEED = 0
 _REASONS = 3
@@ -51,13 +52,16 @@ def demo(
     frame = pandas.DataFrame(table.x, columns=table.feature_names)
     detector = DiffInt(random_state=_SEED, false_positive_rate=0.05, verbose=1)
     detector.fit(frame[train])
-    scores = detector.anomaly_score(frame.iloc[test])
-    flagged = detector.predict(frame.iloc[test]) == -1
-    console.print(f"Fitted and scored in {time.perf_counter() - started:.1f} s.\n")
-
-    _show_rows(console, detector, table, test, scores, top)
+    explanation = detector.explain(frame.iloc[test])
+    scores, flagged = explanation.score, explanation.flagged
+    console.print(f"Fitted, scored and explained in {time.perf_counter() - started:.1f} s.\n")
 
     labels = table.y[test]
+    _show_rows(console, explanation, test, labels, top)
+    worst = int(np.argmax(scores))
+    console.print(f"\nThe first of them in words. {explanation.text(worst, 1)}")
+    console.print(f"\n{_an_almost_normal_row(detector, frame.iloc[test], flagged, scores)}")
+
     hits = int((flagged & (labels == 1)).sum())
     console.print(
         f"\nOn the {len(test)} test rows, against labels the detector never saw: "
@@ -72,7 +76,8 @@ def demo(
     detector.save(path)
     console.print(f"\nModel file: {path}", soft_wrap=True)
     console.print(
-        f"Try next: DiffInt.load({str(path)!r}).anomaly_score(X), or the README.", soft_wrap=True
+        f"Try next: print(DiffInt.load({str(path)!r}).explain_global().text()), or the README.",
+        soft_wrap=True,
     )
 
 
@@ -85,45 +90,48 @@ def _training_rows(y: NDArray[np.int64]) -> NDArray[np.bool_]:
     return train
 
 
+def _an_almost_normal_row(
+    detector: DiffInt, rows: Any, flagged: NDArray[np.bool_], scores: NDArray[np.float64]
+) -> str:
+    """What would have made the flagged row with the lowest score normal."""
+    lowest = np.flatnonzero(flagged)[np.argmin(scores[flagged])]
+    text = detector.nearest_normal(rows.iloc[[lowest]]).text(0)
+    return f"And row {rows.index[lowest]}, flagged by a hair:{text.removeprefix('Row 0')}"
+
+
 def _show_rows(
     console: Console,
-    detector: DiffInt,
-    table: LabelledTable,
+    explanation: LocalExplanation,
     test: NDArray[np.intp],
-    scores: NDArray[np.float64],
+    labels: NDArray[np.int64],
     top: int,
 ) -> None:
-    """The rows with the highest scores and the features that carry them."""
-    from ..contributions import feature_contributions
-
-    shown = np.argsort(-scores)[:top]
-    p_values = detector.model_.calibration.p_values(scores)
-    parts = feature_contributions(detector.model_, table.x[test[shown]])
-    usual = detector.model_.features
-    low = usual.quantiles[:, list(usual.levels).index(0.025)]
-    high = usual.quantiles[:, list(usual.levels).index(0.975)]
+    """The rows with the highest scores and the features that are most responsible."""
+    shown = np.argsort(-explanation.score, kind="stable")[:top]
     grid = Table(
-        title=f"The {len(shown)} most anomalous test rows and the features that carry their scores",
+        title=f"The {len(shown)} most anomalous test rows and the ranges they left",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=0,
         show_edge=False,
     )
-    for heading in ("row", "label", "score", "p", "feature", "value", "95 % lie in", "share"):
+    for heading in ("row", "label", "score", "p", "feature", "value", "range", "share"):
         justify: Any = "left" if heading in ("label", "feature") else "right"
         grid.add_column(heading, justify=justify, no_wrap=True)
-    for position, i in enumerate(shown):
-        row = test[i]
-        label = "malignant" if table.y[row] else "benign"
-        cells = [str(row), label, f"{scores[i]:.3f}", f"{p_values[i]:.3f}"]
-        share = parts[position] / parts[position].sum()
-        for j in np.argsort(-share)[:_REASONS]:
+    for i in shown:
+        label = "malignant" if labels[i] else "benign"
+        score, p_value = explanation.score[i], explanation.p_value[i]
+        cells = [str(test[i]), label, f"{score:.3f}", f"{p_value:.3f}"]
+        for j in explanation.order[i, :_REASONS]:
+            value, low, up = distinct_numbers(
+                explanation.value[i, j], explanation.lower[i, j], explanation.upper[i, j]
+            )
             grid.add_row(
                 *cells,
-                table.feature_names[j],
-                number(table.x[row, j]),
-                f"{number(low[j])} to {number(high[j])}",
-                f"{share[j]:.0%}",
+                explanation.feature_names[j],
+                value,
+                f"{low} to {up}",
+                f"{explanation.share[i, j]:.0%}",
             )
             cells = [""] * len(cells)
     console.print(grid)

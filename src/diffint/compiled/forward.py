@@ -48,7 +48,7 @@ def encode(shape, work, first, last, rows, with_logs):
     log_box, code = work.log_box[first:last], work.code[first:last]
     if shape.by_difference:
         cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
-        _softmax(log_box, shape.units, code)
+        softmax(log_box, shape.units, code)
         return
     u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
     cpu.row_exponentials(x, shape.temperature, u, v)
@@ -59,7 +59,8 @@ def encode(shape, work, first, last, rows, with_logs):
 
 
 @compiled_sums
-def _softmax(logs, n_units, code):
+def softmax(logs, n_units, code):
+    """Codes (rows, padded units) from log box memberships; units that only pad get 0."""
     for b in range(logs.shape[0]):
         largest = logs[b, 0]
         for k in range(n_units):

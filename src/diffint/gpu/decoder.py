@@ -57,6 +57,7 @@ def decode_rows(  # type: ignore[no-untyped-def]
     hidden,
     n_features,
     out,
+    covering,
     CERTIFIED: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_ROWS: tl.constexpr,
@@ -67,7 +68,8 @@ def decode_rows(  # type: ignore[no-untyped-def]
 ):
     """A block of rows from log_box to the loss and back to the hidden layer.
 
-    along: Σ_k code_k · ∂/∂code_k of each row; norm_sums: (runs, row blocks, 2 · hidden) gets each
+    along: Σ_k code_k · ∂/∂code_k of each row, plus the coverage term's covering / rows: both are
+    subtracted from every ∂/∂code_k of the row; norm_sums: (runs, row blocks, 2 · hidden) gets each
     block's share of the gradients of gain and shift; losses: (lines, runs, row blocks) its sum of
     row losses. hidden ≤ BLOCK_HIDDEN.
     """
@@ -177,8 +179,9 @@ def decode_rows(  # type: ignore[no-untyped-def]
         slope = slope - mean[:, None] - normed * with_normed[:, None]
         slope = tl.where((h < n_hidden)[None, :], slope * inverse_deviation[:, None], 0.0)
     tl.store(d_hidden + hidden_at, slope, mask=real_h[None, :])
+    covered = tl.where(inside, covering / rows, 0.0)
     # Σ_k code_k · ∂/∂code_k, without the derivatives themselves.
-    tl.store(along + first_row + b, tl.sum(slope * product, 1))
+    tl.store(along + first_row + b, tl.sum(slope * product, 1) + covered)
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -387,4 +390,4 @@ def adam_step(  # type: ignore[no-untyped-def]
     slope = tl.zeros([BLOCK], tl.float32)
     for split in tl.static_range(SPLITS):
         slope += tl.load(gradient + split * split_stride + at, mask=i < size, other=0.0)
-    adam(flat, moment1, moment2, at, i < size, slope, rates + line * 3)
+    adam(flat, moment1, moment2, at, i < size, slope, rates + line * 3, 1.0)

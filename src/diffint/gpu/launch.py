@@ -48,8 +48,11 @@ class Launch:
         lines: int,
         orders: Tensor,
         support_decay: float,
+        interval_rate: float = 1.0,
+        coverage_weight: float = 0.0,
     ) -> None:
         self.shape, self.orders, self.support_decay = shape, orders, support_decay
+        self.interval_rate, self.coverage_weight = interval_rate, coverage_weight
         self.blocks = blocks_for(batch_size, shape.features)
         if shape.certified:  # the normalisation needs the whole gradient in one piece
             self.blocks = replace(self.blocks, splits=1)
@@ -230,7 +233,8 @@ class Launch:
             *line,
             *(self.flat, self.moment1, self.moment2, self.support, self.support_weight),
             *(shape.features, self.features4, self.flat.shape[1]),
-            *(1.0 / shape.temperature, self.support_decay),
+            *(1.0 / shape.temperature, self.support_decay, self.interval_rate),
+            self.coverage_weight / (shape.units * shape.features),
             shape.by_difference,
             self.has_missing,
             BATCH=self.batch,
@@ -243,6 +247,11 @@ class Launch:
     @property
     def _wide(self) -> bool:
         return self.hidden > _WIDEST_FUSED_HIDDEN
+
+    @property
+    def _covering(self) -> float:
+        """Weight of a row's own log box membership in the coverage term, times the batch's rows."""
+        return 2.0 * self.coverage_weight / self.shape.features
 
     def _rows(self, index: int) -> Tensor:
         """(runs,) rows in the batch of line base + index."""
@@ -279,6 +288,7 @@ class Launch:
             *(self.code, self.activation, self.d_hidden, self.error, self.scale, self.along),
             *(self.norm_sums, self.losses, self.batch),
             *(shape.units, self.units, shape.hidden, self.hidden, shape.features, self.out),
+            self._covering,
             shape.certified,
             PRECISION=_PRECISION,
             BLOCK_ROWS=_DECODER_ROWS,
@@ -305,7 +315,7 @@ class Launch:
 
     def _decode_by_torch(self, index: int, rows: Any, maps: tuple[Linear, Linear]) -> None:
         w = self.weights._replace(hidden_weight=maps[0].weight, output_weight=maps[1].weight)
-        results = plain.decode_by_torch(self.log_box, self.x, rows, w, self.shape)
+        results = plain.decode_by_torch(self.log_box, self.x, rows, w, self.shape, self._covering)
         line = (self.base + index).long()
         self.losses[:, :, 0].index_copy_(0, line, results.pop("losses")[None])
         self.norm_sums[:, 0].copy_(results.pop("norm_sums"))

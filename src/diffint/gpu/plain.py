@@ -17,7 +17,7 @@ from ..compiled.layout import Shape
 
 
 def decode_by_torch(
-    log_box: Tensor, x: Tensor, rows: Tensor, weights: Any, n: Shape
+    log_box: Tensor, x: Tensor, rows: Tensor, weights: Any, n: Shape, covering: float
 ) -> dict[str, Tensor]:
     """As `decoder.decode_rows`, for hidden layers of any width.
 
@@ -53,13 +53,14 @@ def decode_by_torch(
         along = (slope * normed).sum(2, keepdim=True) / n.hidden
         slope = (slope - slope.sum(2, keepdim=True) / n.hidden - normed * along) / deviation
         slope[:, :, n.hidden :] = 0.0
+    covered = torch.where(inside, covering / rows[:, None], 0.0)
     return {
         "code": code,
         "activation": active * scale[:, :, None],
         "d_hidden": slope,
         "error": error,
         "scale": scale,
-        "along": (slope * product).sum(2),
+        "along": (slope * product).sum(2) + covered,
         "norm_sums": norm_sums,
         "losses": torch.where(inside, rmse, 0.0).sum(1),
     }

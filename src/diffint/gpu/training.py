@@ -58,8 +58,6 @@ def train_members_on_gpu(
             f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} sees none; "
             "install a CUDA build of torch on a machine with an NVIDIA GPU, or use device='cpu'"
         )
-    if config.coverage_weight > 0 or config.interval_rate != 1:
-        raise InputError("coverage_weight and interval_rate are not available on a GPU yet")
     # Runs beyond the safe range of the exponentials are rare and slow: they train by themselves.
     groups: dict[bool, list[int]] = {}
     for member, run in enumerate(runs):
@@ -115,6 +113,8 @@ def _train_together(
         stretch * plan.steps,
         orders.on_device,
         float(config.support_decay),
+        float(config.interval_rate),
+        float(config.coverage_weight),
     )
 
     history = np.zeros((total_epochs, len(runs)))

@@ -26,6 +26,8 @@ SAFE_EXPONENT = 30.0  # |x|/τ up to here: no product of the four exponentials o
 _EXPONENT_LIMIT = np.float32(49.0)  # beyond SAFE_EXPONENT + log 1e8 the clamp binds anyway
 
 _BACKWARD_ROWS = 16
+MAX_RECIPROCAL = 100.0  # of memberships that are bounded from below
+_FACTORS = 16  # of those that are multiplied before a logarithm: float32 holds as many
 
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
@@ -181,6 +183,30 @@ def product_logs(mantissa, exponent, features, out):
             out[b, k] = -(np.float32(exponent[b, k] - bias) * _LN2 + log(mantissa[b, k]))
 
 
+@compiled
+def bounded_log_boxes(u, v, p, q, max_reciprocal, product, out):
+    """Σ_j log max(I_kj, 1/max_reciprocal), max_reciprocal ≤ MAX_RECIPROCAL.
+
+    u, v: (padded rows, padded features); p, q: (padded features, padded units); product: (padded
+    units,) scratch; out: (padded rows, padded units), 0 in the rows that only pad.
+    """
+    largest = np.float32(max_reciprocal)
+    features, units = p.shape
+    for b in range(out.shape[0]):
+        total = out[b]
+        for k in range(units):
+            total[k] = _ZERO
+            product[k] = _ONE
+        for j in range(features):
+            ub, vb, low, up = u[b, j], v[b, j], p[j], q[j]
+            for k in range(units):
+                product[k] *= min((_ONE + vb * low[k]) * (_ONE + ub * up[k]), largest)
+            if (j + 1) % _FACTORS == 0 or j + 1 == features:
+                for k in range(units):
+                    total[k] -= log(product[k])
+                    product[k] = _ONE
+
+
 @compiled_sums
 def product_codes(mantissa, exponent, n_units):
     """Softmax over the units of the log box memberships, in place of the mantissa.
@@ -309,6 +335,31 @@ def log_box_memberships_by_difference(x, lower, upper, temperature, out):
                 for k in range(out.shape[1]):
                     below, above = _edges(value, lower[j, k], upper[j, k], inverse)
                     out[b, k] -= log(min((_ONE + below) * (_ONE + above), _MAX_RECIPROCAL))
+
+
+@compiled
+def bounded_log_boxes_by_difference(x, lower, upper, temperature, max_reciprocal, product, out):
+    """As `bounded_log_boxes`, from x (rows, features) and bounds (features, padded units)."""
+    inverse = inverse_temperature(temperature)
+    largest = np.float32(max_reciprocal)
+    features, units = lower.shape
+    for b in range(out.shape[0]):
+        total = out[b]
+        for k in range(units):
+            total[k] = _ZERO
+            product[k] = _ONE
+        if b >= x.shape[0]:
+            continue
+        for j in range(features):
+            value, low, up = x[b, j], lower[j], upper[j]
+            if value == value:
+                for k in range(units):
+                    below, above = _edges(value, low[k], up[k], inverse)
+                    product[k] *= min((_ONE + below) * (_ONE + above), largest)
+            if (j + 1) % _FACTORS == 0 or j + 1 == features:
+                for k in range(units):
+                    total[k] -= log(product[k])
+                    product[k] = _ONE
 
 
 @compiled

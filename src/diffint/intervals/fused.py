@@ -36,6 +36,20 @@ def log_box_memberships(
     return out
 
 
+def bounded_log_box_memberships(
+    x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
+) -> Array:
+    """The same with every membership counting at least `floor`, which is 0.01 or more."""
+    if not 1.0 / cpu.MAX_RECIPROCAL <= floor <= 1.0:
+        raise ValueError(f"floor={floor} is not between {1.0 / cpu.MAX_RECIPROCAL} and 1")
+    x = np.ascontiguousarray(x, dtype=np.float32)
+    boxes = _Boxes(lower, upper, temperature, x)
+    out = np.empty((len(x), len(lower)), dtype=np.float32)
+    for rows in _tiles(len(x)):
+        out[rows] = boxes.bounded_log_box(x[rows], 1.0 / floor)[: len(x[rows]), : len(lower)]
+    return out
+
+
 def gradients(
     x: NDArray[Any],
     lower: NDArray[Any],
@@ -122,6 +136,18 @@ class _Boxes:
             mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
             cpu.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
             cpu.product_logs(mantissa, exponent, self.features, out)
+        return out
+
+    def bounded_log_box(self, x: Array, max_reciprocal: float) -> Array:
+        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
+        product = np.empty(self.units, dtype=np.float32)
+        if self.by_difference:
+            cpu.bounded_log_boxes_by_difference(
+                x, self.lower, self.upper, self.temperature, max_reciprocal, product, out
+            )
+        else:
+            u, v = self._set_rows(x)
+            cpu.bounded_log_boxes(u, v, self.p, self.q, max_reciprocal, product, out)
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:

@@ -77,9 +77,10 @@ def _reciprocal(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def adam(parameter, moment1, moment2, at, mask, gradient, rates):  # type: ignore[no-untyped-def]
-    """One Adam update of ``parameter[at]``; returns the new values."""
+def adam(parameter, moment1, moment2, at, mask, gradient, rates, factor):  # type: ignore[no-untyped-def]
+    """One Adam update of ``parameter[at]`` at `factor` times the rate; returns the new values."""
     rate, correction1, correction2 = tl.load(rates), tl.load(rates + 1), tl.load(rates + 2)
+    rate *= factor
     m = _BETA1 * tl.load(moment1 + at, mask=mask, other=0.0) + _REST1 * gradient
     s = _BETA2 * tl.load(moment2 + at, mask=mask, other=0.0) + _REST2 * gradient * gradient
     tl.store(moment1 + at, m, mask=mask)
@@ -272,6 +273,8 @@ def interval_step(  # type: ignore[no-untyped-def]
     run_stride,
     inverse_temperature,
     decay,
+    interval_rate,
+    narrowing,
     BY_DIFFERENCE: tl.constexpr,
     HAS_MISSING: tl.constexpr,
     BATCH: tl.constexpr,
@@ -279,8 +282,9 @@ def interval_step(  # type: ignore[no-untyped-def]
     BLOCK_ROWS: tl.constexpr,
     BLOCK_UNITS: tl.constexpr,
 ):
-    """Gradients of Σ upstream · log_box, Adam, support, and the new p and q, in one pass.
+    """Gradients, Adam, support, and the new p and q, in one pass.
 
+    The gradients are those of Σ upstream · log_box + Σ narrowing · half-width.
     flat, moment1, moment2: (runs, run_stride), each run beginning with center and width_logit
     (features, units); support: (runs, features, units); support_weight: (runs, features).
     A program owns four features of a block of units, so that one load of upstream serves four.
@@ -339,9 +343,9 @@ def interval_step(  # type: ignore[no-untyped-def]
     width_at = center_at + n_features * UNITS
     rates += line * 3
     width_slope = 1.0 / (1.0 + _exp(-tl.load(flat + width_at, mask=real, other=0.0)))
-    center = adam(flat, moment1, moment2, center_at, real, d_lower + d_upper, rates)
-    d_width = (d_upper - d_lower) * width_slope
-    width = adam(flat, moment1, moment2, width_at, real, d_width, rates)
+    center = adam(flat, moment1, moment2, center_at, real, d_lower + d_upper, rates, interval_rate)
+    d_width = (d_upper - d_lower + narrowing) * width_slope
+    width = adam(flat, moment1, moment2, width_at, real, d_width, rates, interval_rate)
     half_width = tl.maximum(width, 0.0) + tl.log(1.0 + _exp(-tl.abs(width)))
     lower, upper = center - half_width, center + half_width
     if not BY_DIFFERENCE:

@@ -35,6 +35,14 @@ def log_box_memberships(
     return log_memberships(x, lower, upper, temperature).sum(axis=2)
 
 
+def bounded_log_box_memberships(
+    x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
+) -> Array:
+    """Σ_j log max(I_kj, floor): no single feature counts for much. → (rows, units)"""
+    logs = log_memberships(x, lower, upper, temperature)
+    return np.maximum(logs, np.log(floor)).sum(axis=2)
+
+
 def codes(x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float) -> Array:
     """f_k: softmax over the units of the log box memberships. → (rows, units), rows sum to 1"""
     return softmax(log_box_memberships(x, lower, upper, temperature), axis=1)

@@ -1,0 +1,181 @@
+"""Ways of saying which features make a row anomalous, behind one signature.
+
+Each takes a `Setting` and rows (rows, features) and gives attributions of the same shape, the most
+responsible feature with the largest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from diffint.attribution import responsibilities
+from diffint.compiled import forward, robust
+from diffint.compiled.forward import NORM_EPSILON
+from diffint.contributions import feature_contributions
+from diffint.intervals import MIN_MEMBERSHIP
+from diffint.model import FittedModel, Member
+from diffint.scoring import anomaly_scores
+
+Matrix = NDArray[np.float64]
+
+NEIGHBOURS = 20
+BACKGROUND_ROWS = 20
+GRADIENT_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A fitted model, the rows it was trained on, and the explained rows before planting."""
+
+    model: FittedModel
+    train: Matrix
+    untouched: Matrix
+    n_jobs: int
+
+
+class Count:
+    """Rows passed through the network of one member."""
+
+    rows = 0
+
+
+@contextmanager
+def counted_rows() -> Iterator[Count]:
+    """Count every row that scoring passes to a compiled network."""
+    count = Count()
+    originals = forward.evaluate, robust.reconstruct
+
+    def counting(original: Callable[..., None]) -> Callable[..., None]:
+        def call(rows: Any, *others: Any) -> None:
+            count.rows += len(rows)
+            original(rows, *others)
+
+        return call
+
+    forward.evaluate, robust.reconstruct = (counting(original) for original in originals)
+    try:
+        yield count
+    finally:
+        forward.evaluate, robust.reconstruct = originals
+
+
+def ours(setting: Setting, rows: Matrix) -> Matrix:
+    """`diffint.attribution.responsibilities`."""
+    return responsibilities(setting.model, rows, setting.n_jobs)
+
+
+def plain_residual(setting: Setting, rows: Matrix) -> Matrix:
+    """Each feature's part of the score."""
+    return feature_contributions(setting.model, rows, setting.n_jobs)
+
+
+def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
+    """KernelSHAP on the anomaly score: its own number of samples, k-means of the training rows."""
+    import shap
+
+    n_distinct = len(np.unique(setting.train, axis=0))
+    background = shap.kmeans(setting.train, min(BACKGROUND_ROWS, n_distinct))
+    explainer = shap.KernelExplainer(
+        lambda x: anomaly_scores(setting.model, x, setting.n_jobs), background
+    )
+    return np.asarray(explainer.shap_values(rows, silent=True))
+
+
+def integrated_gradients(setting: Setting, rows: Matrix) -> Matrix:
+    """Integrated gradients of the anomaly score from the median training row, by midpoints."""
+    import torch
+
+    torch.set_num_threads(1)  # few rows: waking threads costs more than they save
+    median = np.median(setting.train, axis=0, keepdims=True)
+    total = np.zeros(rows.shape)
+    for member in setting.model.members:
+        end = torch.tensor(member.scaler.transform(rows)[1])
+        start = torch.tensor(member.scaler.transform(median)[1])
+        sums = torch.zeros_like(end)
+        for step in range(GRADIENT_STEPS):
+            point = start + (end - start) * (step + 0.5) / GRADIENT_STEPS
+            point.requires_grad_()
+            _torch_scores(setting.model, member, point).sum().backward()
+            sums += torch.nan_to_num(point.grad)
+        total += (sums * (end - start)).numpy() / GRADIENT_STEPS
+    return total / len(setting.model.members)
+
+
+def _torch_scores(model: FittedModel, member: Member, x: Any) -> Any:
+    """The member's score of scaled, unclipped rows in torch. (rows, features) → (rows,)"""
+    import torch
+    from torch.nn import functional
+
+    decoder = {name: torch.tensor(value) for name, value in vars(member.decoder).items()}
+    lower, upper = torch.tensor(member.lower), torch.tensor(member.upper)
+    low, high = torch.tensor(member.scaler.lower), torch.tensor(member.scaler.upper)
+    value = torch.minimum(torch.maximum(x, low.float()), high.float()).unsqueeze(1)
+    logs = functional.logsigmoid((value - lower) / model.config.temperature)
+    logs = logs + functional.logsigmoid((upper - value) / model.config.temperature)
+    code = torch.softmax(logs.clamp_min(float(np.log(MIN_MEMBERSHIP))).sum(dim=2), dim=1)
+    hidden = code @ decoder["hidden_weight"] + decoder["hidden_bias"]
+    if model.config.decoder == "free":
+        gain, shift = decoder["norm_gain"], decoder["norm_shift"]
+        hidden = functional.layer_norm(hidden, gain.shape, gain, shift, NORM_EPSILON)
+    output = torch.relu(hidden) @ decoder["output_weight"] + decoder["output_bias"]
+    return (x - output).abs().mean(dim=1)
+
+
+def ecod_tails(setting: Setting, rows: Matrix) -> Matrix:
+    """−log of the smaller tail probability among the training values and the row's own."""
+    ordered = np.sort(setting.train, axis=0)
+    n_rows = len(ordered)
+    result = np.empty(rows.shape)
+    for j, column in enumerate(ordered.T):
+        upto = np.searchsorted(column, rows[:, j], side="right")
+        onwards = n_rows - np.searchsorted(column, rows[:, j], side="left")
+        result[:, j] = -np.log((np.minimum(upto, onwards) + 1) / (n_rows + 1))
+    return result
+
+
+def largest_z(setting: Setting, rows: Matrix) -> Matrix:
+    """Distance to the mean in standard deviations."""
+    deviation = setting.train.std(axis=0)
+    return np.abs(rows - setting.train.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+def neighbours(setting: Setting, rows: Matrix) -> Matrix:
+    """Distance to the median of the nearest training rows, in ranges."""
+    return _distance_to_neighbours(setting, rows, rows)
+
+
+def neighbours_oracle(setting: Setting, rows: Matrix) -> Matrix:
+    """The same with the neighbours that the row had before planting: it knows the truth."""
+    return _distance_to_neighbours(setting, rows, setting.untouched)
+
+
+def _distance_to_neighbours(setting: Setting, rows: Matrix, near: Matrix) -> Matrix:
+    medians, span = neighbour_medians(setting.train, near)
+    return np.abs(rows - medians) / span
+
+
+def neighbour_medians(train: Matrix, rows: Matrix) -> tuple[Matrix, Matrix]:
+    """Medians (rows, features) of each row's nearest training rows; ranges (features,)."""
+    span = np.ptp(train, axis=0)
+    span = np.where(span > 0, span, 1.0)
+    index = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(train))).fit(train / span)
+    return np.median(train[index.kneighbors(rows / span, return_distance=False)], axis=1), span
+
+
+METHODS: dict[str, Callable[[Setting, Matrix], Matrix]] = {
+    "responsibilities (ours)": ours,
+    "plain residual": plain_residual,
+    "KernelSHAP": kernel_shap,
+    "integrated gradients": integrated_gradients,
+    "ECOD tails": ecod_tails,
+    "largest z-score": largest_z,
+    "20 neighbours' median": neighbours,
+    "the same before planting (oracle)": neighbours_oracle,
+}

@@ -1,0 +1,342 @@
+"""Do the certificates hold, and how tight are they?
+
+    python benchmarks/soundness.py --data FOLDER [--out docs/results/soundness.md]
+
+FOLDER (or DIFFINT_ADBENCH) holds the ADBench tables (NN_name.npz). The recommended configuration
+is fitted on the inliers of the train part of the 60/40 split, seed 0. `certify`: all test rows and
+a million random rows, many of them far outside. `certify_region`: random regions, in each of which
+random rows and a gradient-based adversary (Adam, up and down, through the network in float64) look
+for a score outside the bounds; every row that either of them visits is scored by the library.
+A violation is a computed score below a lower or above an upper bound, without any tolerance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+
+from diffint import DiffInt
+from diffint.datasets import adbench_files, read_adbench
+from diffint.intervals import MIN_MEMBERSHIP
+from diffint.model import FittedModel, Member
+
+CERTIFIED_TABLES = [
+    *("4_breastw", "6_cardio", "7_Cardiotocography", "12_fault", "14_glass", "18_Ionosphere"),
+    *("20_letter", "28_pendigits", "29_Pima", "30_satellite", "37_Stamps", "38_thyroid"),
+    *("39_vertebral", "40_vowels", "42_WBC", "45_wine"),
+]
+REGION_TABLES = ["6_cardio", "14_glass", "18_Ionosphere", "29_Pima", "38_thyroid", "45_wine"]
+RATE_TABLES = ["14_glass", "18_Ionosphere", "6_cardio"]
+RANDOM_ROWS = 1_000_000
+REGIONS = 20  # per table and decoder
+SAMPLES = 4_500  # per region
+STARTS, STEPS = 8, 40  # of the adversary, in each direction
+
+
+class Split:
+    """Train inliers and test rows of one table."""
+
+    def __init__(self, path: Path) -> None:
+        table = read_adbench(path)
+        x_train, self.test, y_train, self.is_anomaly = train_test_split(
+            table.x, table.y, test_size=0.4, random_state=0
+        )
+        self.train = x_train[y_train == 0]
+
+
+def fit(detector: DiffInt, x: np.ndarray) -> DiffInt:
+    """Fit, without warnings about short training or few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return detector.fit(x)
+
+
+def random_rows(x: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Uniform over the range and up to a thousand ranges beyond it, a tenth with missing cells."""
+    low, span = x.min(axis=0), np.ptp(x, axis=0) + 1e-9
+    reach = 10.0 ** rng.uniform(-2, 3, size=(n_rows, 1))
+    rows = low + span * (0.5 + reach * rng.uniform(-1, 1, size=(n_rows, x.shape[1])))
+    holes = rng.random(rows.shape) < 0.3
+    holes[n_rows // 10 :] = False
+    rows[holes] = np.nan
+    return rows
+
+
+# --- certify -----------------------------------------------------------------------------------
+
+
+def check_certificates(files: dict[str, Path], lines: list[str]) -> int:
+    """A line per table; returns the number of violations."""
+    say(
+        lines,
+        "## `certify`",
+        "",
+        "Violations of `bound` and `bound_at_row` together. Tightness: mean bound / score over the "
+        "test rows, and the share of test rows (inliers, anomalies) and random rows with a "
+        "positive a-priori bound. L: mean Lipschitz bound of the members.",
+        "",
+        "| table | test rows | violations | random rows | violations | bound / score | at row / "
+        "score | positive: inliers | anomalies | random | L |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    )
+    rng, total, seen = np.random.default_rng(0), 0, np.zeros(2, dtype=int)
+    names = [name for name in CERTIFIED_TABLES if name in files]
+    for name in names:
+        split = Split(files[name])
+        detector = fit(DiffInt(decoder="certified", random_state=0), split.train)
+        tested = detector.certify(split.test)
+        tried = detector.certify(random_rows(split.train, -(-RANDOM_ROWS // len(names)), rng))
+        broken = [
+            int(((c.bound > c.score) | (c.bound_at_row > c.score)).sum()) for c in (tested, tried)
+        ]
+        total += sum(broken)
+        seen += len(tested), len(tried)
+        positive = [tested.bound[split.is_anomaly == y] > 0 for y in (0, 1)] + [tried.bound > 0]
+        say(
+            lines,
+            f"| {name} | {len(tested):,} | {broken[0]} | {len(tried):,} | {broken[1]} "
+            f"| {(tested.bound / tested.score).mean():.3f} "
+            f"| {(tested.bound_at_row / tested.score).mean():.3f} | "
+            + " | ".join(f"{p.mean():.2f}" for p in positive)
+            + f" | {tested.lipschitz_bound.mean():.3f} |",
+        )
+    say(
+        lines,
+        "",
+        f"In all {seen[0]:,} test rows and {seen[1]:,} random rows: **{total} violations**.",
+        "",
+    )
+    return total
+
+
+def check_flags(files: dict[str, Path], lines: list[str]) -> None:
+    """How often training inliers and test anomalies raise the flags."""
+    say(
+        lines,
+        "## Flags",
+        "",
+        "Share of rows that raise a flag: training inliers, then test anomalies. By themselves "
+        "the flags do not separate; `paper` is one member and 200 epochs, as in the paper's table.",
+        "",
+        "| table | configuration | out of support | strict (some unit) | strict (envelope) | "
+        "beyond the envelope | vacuous units |",
+        "|---|---|---|---|---|---|---|",
+    )
+    for name in RATE_TABLES:
+        if name not in files:
+            continue
+        split = Split(files[name])
+        for label, detector in {
+            "paper": DiffInt.paper(decoder="certified", epochs=200, random_state=0),
+            "recommended": DiffInt(decoder="certified", random_state=0),
+        }.items():
+            fit(detector, split.train)
+            certificate = detector.certify(split.test[split.is_anomaly == 1])
+            cells = [
+                f"{100 * a:.0f} %, {100 * b:.0f} %"
+                for a, b in zip(
+                    certificate.rates()["inlier_rate"], certificate.rates()["share"], strict=True
+                )
+            ]
+            vacuous = f"{certificate.n_vacuous_units.mean():.0f} of {certificate.n_units}"
+            say(lines, f"| {name} | {label} | {' | '.join(cells)} | {vacuous} |")
+    say(lines, "")
+
+
+# --- certify_region ----------------------------------------------------------------------------
+
+
+class TorchScore:
+    """The score of rows in original units, differentiable, in float64."""
+
+    def __init__(self, model: FittedModel) -> None:
+        self.temperature = model.config.temperature
+        self.normalises = model.config.decoder == "free"
+        self.members = [_tensors(member) for member in model.members]
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (rows, features) → (rows,)"""
+        return torch.stack([self._member(t, x) for t in self.members]).mean(dim=0)
+
+    def _member(self, t: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        scaled = torch.where(t["known"], (x - t["offset"]) / t["divisor"], -1.0)
+        value = scaled.clamp(-1.0, 1.0)[:, None, :]
+        low = torch.sigmoid((value - t["lower"]) / self.temperature)
+        up = torch.sigmoid((t["upper"] - value) / self.temperature)
+        code = torch.softmax((low * up).clamp_min(MIN_MEMBERSHIP).log().sum(dim=2), dim=1)
+        hidden = code @ t["hidden_weight"] + t["hidden_bias"]
+        if self.normalises:
+            norm = torch.nn.functional.layer_norm
+            hidden = norm(hidden, hidden.shape[1:], t["norm_gain"], t["norm_shift"])
+        output = hidden.relu() @ t["output_weight"] + t["output_bias"]
+        return (scaled.clamp(-3.0, 3.0) - output).abs().mean(dim=1)
+
+
+def _tensors(member: Member) -> dict[str, torch.Tensor]:
+    """What the score is made of; constants (no divisor) are left to the random rows."""
+    arrays = {f.name: getattr(member.decoder, f.name) for f in fields(member.decoder)}
+    scaler, known = member.scaler, member.scaler.divisor > 0
+    arrays |= {"lower": member.lower, "upper": member.upper, "offset": scaler.offset}
+    arrays["divisor"] = np.where(known, scaler.divisor, 1.0)
+    tensors = {name: torch.from_numpy(a.astype(np.float64)) for name, a in arrays.items()}
+    return {**tensors, "known": torch.from_numpy(known)}
+
+
+def adversary(
+    score: TorchScore, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Every row visited on the way to the highest and the lowest score. → (rows, features)"""
+    place = torch.from_numpy(rng.random((2 * STARTS, len(low)))).requires_grad_()
+    sign = torch.ones(2 * STARTS, dtype=torch.float64)
+    sign[STARTS:] = -1.0
+    optimizer = torch.optim.Adam([place], lr=0.05)
+    start, span = torch.from_numpy(low), torch.from_numpy(high - low)
+    visited = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        rows = start + span * place
+        visited.append(rows.detach().numpy().copy())
+        (-(sign * score(rows))).sum().backward()
+        optimizer.step()
+        with torch.no_grad():
+            place.clamp_(0.0, 1.0)
+    return np.clip(np.concatenate(visited), low, high)
+
+
+def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Any:
+    """A small box around a test row, a few features beyond their range, or a mix of all."""
+    d, span = x.shape[1], np.ptp(x, axis=0) + 1e-9
+    center, kind = test[rng.integers(len(test))], rng.integers(3)
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    if kind == 0:
+        reach = span * 10.0 ** rng.uniform(-4, -1)
+        return center - reach, center + reach
+    chosen = rng.random(d) < 0.5
+    chosen[rng.integers(d)] = True
+    if kind == 1:
+        above = rng.random(d) < 0.5
+        lower[chosen & above] = (x.max(axis=0) + span * rng.random(d))[chosen & above]
+        upper[chosen & ~above] = (x.min(axis=0) - span * rng.random(d))[chosen & ~above]
+        return lower, upper
+    reach = span * 10.0 ** rng.uniform(-3, 0, size=(2, d))
+    lower[chosen], upper[chosen] = (center - reach[0])[chosen], (center + reach[1])[chosen]
+    return lower, upper
+
+
+def check_regions(files: dict[str, Path], lines: list[str]) -> int:
+    """A line per table and decoder; returns the number of violations."""
+    say(
+        lines,
+        "## `certify_region`",
+        "",
+        f"{REGIONS} regions per line; {SAMPLES:,} random rows and {2 * STARTS * STEPS:,} rows of "
+        "the adversary in each. Width: median of upper − lower as a multiple of the range of "
+        "scores that was found (or of 0.001), without and with 64 splits, for small boxes around a "
+        "test row and for the other regions. Decided: share of regions in which all or none are "
+        "certain to be flagged (64 splits).",
+        "",
+        "| table | decoder | rows scored | violations | width: small boxes | 64 splits | other "
+        "regions | 64 splits | decided | seconds per region |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    )
+    rng, total, scored_in_all = np.random.default_rng(1), 0, 0
+    for name in (n for n in REGION_TABLES if n in files):
+        split = Split(files[name])
+        for decoder in ("free", "certified"):
+            detector = fit(DiffInt(decoder=decoder, n_members=2, random_state=0), split.train)
+            score, span = TorchScore(detector.model_), np.ptp(split.train, axis=0) + 1e-9
+            broken = scored = decided = 0
+            widths, seconds = [], 0.0
+            for _ in range(REGIONS):
+                lower, upper = random_region(split.train, split.test, rng)
+                started = time.perf_counter()
+                plain = detector.certify_region(lower, upper)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    finer = detector.certify_region(lower, upper, splits=64)
+                seconds += time.perf_counter() - started
+                middle = split.train.mean(axis=0)
+                low = np.where(np.isinf(lower), np.minimum(upper, middle) - 3 * span, lower)
+                high = np.where(np.isinf(upper), np.maximum(low, middle) + 3 * span, upper)
+                rows = low + (high - low) * rng.random((SAMPLES, len(low)))
+                ends = rng.random(rows.shape) < rng.random((SAMPLES, 1)) / 2
+                rows = np.where(ends, np.where(rng.random(rows.shape) < 0.5, low, high), rows)
+                scores = detector.anomaly_score(
+                    np.concatenate([rows, adversary(score, low, high, rng)])
+                )
+                for region in (plain, finer):
+                    broken += int(((scores < region.lower) | (scores > region.upper)).sum())
+                scored += len(scores)
+                decided += finer.verdict != "undecided"
+                found = max(float(np.ptp(scores)), 1e-3)
+                small = bool(np.isfinite(lower).all() and np.isfinite(upper).all())
+                widths.append(
+                    (small, *((region.upper - region.lower) / found for region in (plain, finer)))
+                )
+            total, scored_in_all = total + broken, scored_in_all + scored
+            table = np.array(widths, dtype=float)
+            shown = []
+            for kind in (1, 0):
+                part = table[table[:, 0] == kind]
+                shown += [f"{np.median(part[:, c]):.1f}" if len(part) else "–" for c in (1, 2)]
+            say(
+                lines,
+                f"| {name} | {decoder} | {scored:,} | {broken} | {' | '.join(shown)} "
+                f"| {decided / REGIONS:.2f} | {seconds / REGIONS:.2f} |",
+            )
+    say(lines, "", f"In all {scored_in_all:,} rows scored: **{total} violations**.", "")
+    return total
+
+
+def say(lines: list[str], *more: str) -> None:
+    """Print, and keep for the file."""
+    for line in more:
+        print(line, flush=True)
+        lines.append(line)
+
+
+def main() -> None:
+    """Run everything, print it, write it, and fail if anything is violated."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
+    parser.add_argument("--out", type=Path, help="Markdown file to write")
+    options = parser.parse_args()
+    if options.data is None:
+        parser.error("--data or DIFFINT_ADBENCH must name the folder of ADBench tables")
+    torch.set_num_threads(1)  # its arrays are small
+    files = adbench_files(options.data)
+    lines: list[str] = []
+    say(
+        lines,
+        "# Do the certificates hold?",
+        "",
+        "`python benchmarks/soundness.py --data FOLDER --out docs/results/soundness.md`; what it "
+        "does is said at its top. Recommended configuration, "
+        "fitted on the train inliers of one split (seed 0); a violation is a computed score "
+        "outside a bound, without any tolerance.",
+        "",
+    )
+    for name in sorted({*CERTIFIED_TABLES, *REGION_TABLES} - set(files)):
+        say(lines, f"{name} is missing from the folder.", "")
+    started = time.perf_counter()
+    total = check_certificates(files, lines)
+    check_flags(files, lines)
+    total += check_regions(files, lines)
+    print(f"{time.perf_counter() - started:.0f} s")
+    if options.out:
+        options.out.write_text("\n".join(lines).rstrip() + "\n")
+    if total:
+        raise SystemExit(f"{total} violations")
+
+
+if __name__ == "__main__":
+    main()
