@@ -9,7 +9,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from diffint import DiffInt
-from diffint.contributions import feature_contributions
 from diffint.datasets import breast_cancer
 from diffint.formatting import number
 
@@ -37,25 +36,23 @@ def main() -> None:
     left.minorticks_off()
     left.legend(frameon=False)
 
-    row = test[np.argmax(scores)]
-    parts = feature_contributions(detector.model_, table.x[[row]])[0]
-    levels = list(detector.model_.features.levels)
-    quantiles = detector.model_.features.quantiles
-    top = np.argsort(-parts)[:6][::-1]
+    why = detector.explain(table.x[test])
+    worst = int(np.argmax(scores))
+    top = why.order[worst, :6][::-1]
     for place, j in enumerate(top):
-        low, high = quantiles[j, levels.index(0.025)], quantiles[j, levels.index(0.975)]
-        value = (table.x[row, j] - low) / (high - low)
+        low, high = why.lower[worst, j], why.upper[worst, j]
+        value = (why.value[worst, j] - low) / (high - low)
         right.barh(place, 1.0, color=RANGE, height=0.5)
         right.plot(value, place, "D", color=ANOMALY)
-        right.text(value + 0.15, place, number(table.x[row, j]), va="center", color=ANOMALY)
-        usual = f"{number(low, 2)} to {number(high, 2)}"
-        right.text(-0.05, place, usual, ha="right", va="center", size=9)
+        right.text(value + 0.2, place, number(why.value[worst, j]), va="center", color=ANOMALY)
+        ends = f"{number(low)} to {number(high)}"
+        right.text(-0.05, place, ends, ha="right", va="center", size=9)
     right.set_yticks(range(len(top)), [table.feature_names[j] for j in top])
     right.set(
-        title=f"Row {row} and the ranges it left",
-        xlabel="bar: where 95 % of normal rows lie; diamond: this row",
+        title=f"Row {test[worst]} and the ranges it left",
+        xlabel="bar: range of the nearest pattern; diamond: this row",
         xticks=[],
-        xlim=(-2.0, right.get_xlim()[1] + 0.6),
+        xlim=(-2.6, right.get_xlim()[1] + 0.6),
     )
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
