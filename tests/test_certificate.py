@@ -1,6 +1,7 @@
 """The clipping margin: no row may score below its bound."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -206,6 +207,31 @@ def test_frame_and_text(rows):
     assert "% of the training rows" in text
     with pytest.raises(ValueError, match="read-only"):
         certificate.bound[0] = 1.0
+
+
+def test_texts_say_no_more_than_is_proven(certified, rows):
+    certificate = certified.certify(probes(rows, 60))
+    for row in range(len(certificate)):
+        text = certificate.text(row).replace(",", "")
+        said = re.search(r"at least (\S+) from its features alone \((\S+) given", text)
+        assert float(said[1]) <= certificate.bound[row]
+        assert float(said[2]) <= certificate.bound_at_row[row]
+        said = re.search(r"It lies (\S+) from .*; (\S+) of that may .* bound (\S+)\)\.", text)
+        assert float(said[1]) <= certificate.distance[:, row].mean()
+        assert float(said[2]) >= certificate.slack[:, row].mean()
+        assert float(said[3]) >= certificate.lipschitz_bound.mean()
+
+
+def test_texts_of_rows_by_number(certified, rows):
+    certificate = certified.certify(rows[:3])
+    texts = [certificate.text(row) for row in range(3)]
+    assert certificate.text() == "\n\n".join(texts)
+    assert certificate.text(-1) == texts[2]
+    assert texts[2].startswith("Row 2: ")
+    with pytest.raises(InputError, match="row=3 does not exist; 3 rows certified"):
+        certificate.text(3)
+    with pytest.raises(InputError, match=r"row=0\.5 must be a whole number"):
+        certificate.text(0.5)
 
 
 def test_bad_input(fitted, certified, rows):

@@ -72,8 +72,7 @@ def test_says_when_nothing_is_found(detector, suspects):
     assert nearest.changes[3] == ()
     assert np.isnan(nearest.new_score[3])
     assert nearest.text(3) == (
-        "Row 3: no change of up to 1 feature among its 8 most responsible ones was found that "
-        "makes it normal."
+        "Row 3: no change of up to 1 feature was found that makes it normal."
     )
     assert not nearest.found[2]
     assert detector.nearest_normal(suspects, max_changes=2).found[2]
@@ -84,9 +83,9 @@ def test_text(detector, suspects):
     frame = nearest.to_frame()
     suggested = frame[frame["row"] == 1]["suggested"].item()
     assert nearest.text(1) == (
-        f"Row 1 would be normal if visits were at most {suggested:.0f} (now 40)."
+        f"Row 1 would be normal if visits came down to {suggested:.0f} (from 40)."
     )
-    assert nearest.text(2).count(" were ") == 2
+    assert nearest.text(2).count(" came down to ") == 2
     normal = int(np.flatnonzero(~nearest.flagged)[0])
     assert nearest.text(normal) == f"Row {normal} is not flagged: nothing needs to change."
     assert nearest.text().count("\n") == 59
@@ -112,3 +111,22 @@ def test_bad_number_of_changes(detector, suspects, bad):
 def test_frames_hold_numbers(detector, suspects):
     frame = detector.nearest_normal(suspects).to_frame()
     assert all(pd.api.types.is_numeric_dtype(frame[c]) for c in frame.columns if c != "feature")
+
+
+def test_a_large_offset_is_no_obstacle():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([1013 + rng.normal(0, 0.05, 500), rng.normal(size=500)])
+    detector = DiffInt(random_state=0, epochs=10, n_units=30, false_positive_rate=0.05).fit(rows)
+    nearest = detector.nearest_normal([[1013.3, 0.0]])
+    (change,) = nearest.changes[0]
+    assert change.feature == 0
+    assert 1013 < change.suggested < 1013.3
+    assert f"came down to {change.suggested:,} (from 1,013.3)" in nearest.text(0)
+
+
+def test_more_changes_than_candidates():
+    rows = np.random.default_rng(0).normal(size=(200, 12))
+    detector = DiffInt(random_state=0, epochs=5, n_units=20, n_members=2).fit(rows)
+    assert "among its 8 most responsible" in detector.nearest_normal(
+        np.full((1, 12), 50.0), max_changes=12
+    ).text(0)

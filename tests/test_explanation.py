@@ -1,5 +1,6 @@
 """What the model learned and why a row: data, frames and words agree, and read sensibly."""
 
+import copy
 import re
 import time
 
@@ -14,6 +15,9 @@ from diffint.model import FeatureSummary
 
 from .conftest import QUICK, make_rows
 
+COLUMN = {
+    name: j for j, name in enumerate(["age", "amount", "visits", "member", "version", "height"])
+}
 COLUMNS = ["row", "feature", "value", "lower", "upper", "side", "distance", "share", "unit"]
 
 
@@ -118,9 +122,9 @@ class TestLocal:
         frame = explanation.to_frame()
         for row in range(5):
             lines = frame[frame["row"] == row].set_index("feature")
-            for feature, reason in zip(
-                lines.index, explanation.reasons(row, n_reasons=6), strict=False
-            ):
+            named = [f for f in lines.index if explanation.responsibility[row, COLUMN[f]] > 0]
+            reasons = explanation.reasons(row, n_reasons=6)
+            for feature, reason in zip(named, reasons, strict=True):
                 line = lines.loc[feature]
                 assert reason.startswith(f"{feature} ")
                 share = re.search(r"carries (?:under |over )?(\d+) % of the score", reason)
@@ -131,12 +135,72 @@ class TestLocal:
                     end = line["upper"] if line["side"] == "above" else line["lower"]
                     assert any(np.isclose(n, end, rtol=5e-3, atol=5e-3) for n in said), reason
 
+    def test_what_is_said_of_training_rows_is_true(self, detector, suspects, records):
+        """Recounted from the training table itself."""
+        explanation = detector.explain(suspects)
+        table = records.to_numpy(dtype=float)
+        checked = 0
+        for row in range(40):
+            member = detector.model_.members[explanation.unit[row] // 60]
+            unit = explanation.unit[row] % 60
+            values = member.scaler.transform(table)[1]
+            outside = (values < member.box_lower[unit]) | (values > member.box_upper[unit])
+            fits = int((~outside.any(axis=1)).sum())
+            assert f"which {fits} of 400 training row" in explanation.headline(row)
+            for j in np.flatnonzero(explanation.side[row]):
+                others = ~np.delete(outside, j, axis=1).any(axis=1) & ~np.isnan(values[:, j])
+                peers, inside = others.sum(), (others & ~outside[:, j]).sum()
+                reason = explanation.reason(row, j)
+                if (
+                    detector.model_.features.quantiles[j, 0]
+                    < detector.model_.features.quantiles[j, -1]
+                ):
+                    said = re.search(r"(all|(?:over |under )?\d+ % of the) (\d+) training", reason)
+                    assert int(said[2]) == peers
+                    assert (said[1] == "all") == (inside == peers)
+                    checked += 1
+        assert checked >= 5
+
+    def test_large_whole_numbers_keep_their_ends(self):
+        rng = np.random.default_rng(0)
+        code = 1_000_000 + rng.integers(0, 100, 300)
+        table = pd.DataFrame({"code": code, "v": (code - 1_000_050) / 30 + rng.normal(0, 0.1, 300)})
+        frame = DiffInt(random_state=0, epochs=10, n_units=30).fit(table).explain(table).to_frame()
+        outside = frame[frame["side"].isin(["above", "below"])]
+        assert len(outside) > 5
+        assert (outside["distance"] > 0).all()
+
+    def test_a_feature_never_seen_has_no_range(self):
+        rng = np.random.default_rng(0)
+        table = np.column_stack([rng.normal(size=(100, 2)), np.full(100, np.nan)])
+        with pytest.warns(UserWarning, match="no value"):
+            explanation = DiffInt(**QUICK).fit(table).explain([[0, 0, 5.0]])
+        assert np.isnan(explanation.lower[0, 2])
+        assert "knows nothing" in explanation.reason(0, 2)
+
+    def test_does_not_share_memory_with_the_rows(self, detector, suspects):
+        rows = suspects.to_numpy(dtype=float).copy()
+        plain = DiffInt(**QUICK).fit(rows)
+        explanation = plain.explain(rows)
+        before = explanation.text(0)
+        rows[0] = 99
+        assert explanation.text(0) == before
+        with pytest.raises(ValueError, match="read-only"):
+            explanation.value[0, 0] = 5
+
+    def test_text_of_many_rows_is_quick(self, detector):
+        explanation = detector.explain(make_records(4_000, seed=5))
+        started = time.perf_counter()
+        explanation.text()
+        assert time.perf_counter() - started < 10
+
     def test_text_reads_well(self, detector, suspects):
         explanation = detector.explain(suspects)
         first = explanation.text(0, n_reasons=1)
         assert re.match(
             r"Row 0: score [\d.]+, above the threshold of [\d.]+ \(p = [\d.]+\)\. It comes nearest "
-            r"to pattern \d+ \(which [\d,]+ training rows? fits?\) and leaves \d of its 6 ranges\.",
+            r"to pattern \d+ \(which \d+ of 400 training rows fits?\) and leaves \d of its 6 "
+            r"ranges\.",
             first,
         )
         assert re.search(
@@ -144,7 +208,7 @@ class TestLocal:
             r"otherwise fits? the pattern (lies?|keeps?); it carries \d+ % of the score\.$",
             first,
         ), first
-        assert "version = 9, and was 7 in every training row; it carries" in explanation.text(2)
+        assert "version = 9, but was 7 in every training row; it carries" in explanation.text(2)
         assert explanation.text().count("Row ") == 40
         assert explanation.text(-1).startswith("Row 39:")
 
@@ -165,8 +229,8 @@ class TestLocal:
 
     def test_never_more_than_asked_for(self, detector, suspects):
         explanation = detector.explain(suspects)
-        for n in (1, 2, 6, 50):
-            assert len(explanation.reasons(0, n)) <= min(n, 6)
+        for n in (1, 2, 50):
+            assert len(explanation.reasons(0, n)) == min(n, 5)  # one cell is missing
             assert len(explanation.to_frame(n)) == 40 * min(n, 6)
 
     def test_missing_cells_carry_nothing(self, detector, suspects):
@@ -250,10 +314,8 @@ class TestMatch:
 
     def test_threads_do_not_matter(self, detector):
         rows = pd.concat([make_records(5_000, seed=3)] * 2)
-        detector.n_jobs = 1
-        one = detector.match(rows)
-        detector.n_jobs = -1
-        pd.testing.assert_frame_equal(detector.match(rows), one)
+        single = copy.copy(detector).set_params(n_jobs=1)
+        pd.testing.assert_frame_equal(detector.match(rows), single.match(rows))
 
 
 class TestGlobal:
@@ -266,7 +328,7 @@ class TestGlobal:
         assert explanation.importance.shape == (180, 6)
         assert explanation.feature_importance.shape == (6,)
         soft = explanation.mean_membership * explanation.tightness * explanation.stability
-        expected = np.sqrt((soft.reshape(3, 60, 6) ** 2).mean(axis=1)).mean(axis=0)
+        expected = ((soft.reshape(3, 60, 6) ** 3).mean(axis=1) ** (1 / 3)).mean(axis=0)
         varying = ~explanation.constant
         np.testing.assert_allclose(explanation.feature_importance[varying], expected[varying])
 
@@ -301,7 +363,7 @@ class TestGlobal:
             lower = line.lower if line.binds_below else -np.inf
             upper = line.upper if line.binds_above else np.inf
             differences.append(line.coverage - value.between(lower, upper).mean())
-        assert abs(np.mean(differences)) < 0.03
+        assert np.mean(np.abs(differences)) < 0.05  # 80 held-out rows
 
     def test_text(self, detector):
         explanation = detector.explain_global()
@@ -310,7 +372,7 @@ class TestGlobal:
         assert len(re.findall(r"^  \S+ +0\.\d\d$|^  \S+ +1\.00$", text, re.M)) == 2
         assert text.count("Pattern ") == 2
         assert text.count("held-out rows") == 4
-        assert text.count("at once hold for") == 2
+        assert text.count("Both at once hold for") == 2
         frame = explanation.to_frame(2, 2)
         shown = [int(n) for n in re.findall(r"holds for (?:over )?(\d+) %", text)]
         np.testing.assert_allclose(shown, 100 * frame["coverage"], atol=1.0)
@@ -321,17 +383,40 @@ class TestGlobal:
     def test_training_rows_are_named_where_none_were_held_out(self, rows):
         detector = DiffInt(**QUICK, calibration="training").fit(rows)
         text = detector.explain_global().text()
-        assert "training rows" in text
+        assert re.search(r"holds for (over )?\d+ % of \d+ training rows", text)
         assert "held-out" not in text
+        assert "optimistic" in detector.explain(rows[:1]).text()
 
     @pytest.mark.parametrize("bad", [{"n_units": 0}, {"n_constraints": 1.5}, {"n_features": -1}])
     def test_bad_requests(self, detector, bad):
         with pytest.raises(InputError):
             detector.explain_global().text(**bad)
 
+    def test_an_old_file_can_be_saved_again(self, tmp_path):
+        old = DiffInt.load("tests/golden/model-v1.diffint")
+        old.save(tmp_path / "again")
+        again = DiffInt.load(tmp_path / "again")
+        assert again.explain_global().text() == old.explain_global().text()
+
+    def test_only_patterns_are_shown(self, detector):
+        explanation = detector.explain_global()
+        assert explanation.is_pattern[explanation.top_units(20)].all()
+        assert (explanation.box_rows[explanation.is_pattern] >= 1).all()
+
+    def test_a_conjunction_holds_no_more_often_than_its_parts(self):
+        rng = np.random.default_rng(0)
+        table = rng.normal(size=(500, 3))
+        table[rng.random(500) < 0.9, 0] = np.nan
+        table[rng.random(500) < 0.5, 1] = np.nan
+        explanation = DiffInt(**QUICK).fit(table).explain_global()
+        text = explanation.text()
+        assert "of 100 held-out rows" in text  # the complete column
+        frame = explanation.to_frame(10, 1)
+        np.testing.assert_allclose(frame["joint_coverage"], frame["coverage"])
+
     def test_an_old_file_still_explains(self):
         detector = DiffInt.load("tests/golden/model-v1.diffint")
-        assert "Pattern" in detector.explain_global().text()
+        assert re.search(r"^Pattern \d+:$", detector.explain_global().text(), re.M)  # no counts
         rows = pd.DataFrame([[1e6, -1e6, 0.0]], columns=["width", "height", "weight"])
         assert "the range of the pattern" in detector.explain(rows).text()
 

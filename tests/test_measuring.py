@@ -1,6 +1,10 @@
+import warnings
+
 import numpy as np
 
+from diffint import DiffInt
 from diffint.alignment import match_units, stabilities
+from diffint.errors import TrainingWarning
 from diffint.importance import label_free_importance, tightness
 from diffint.intervals import reference
 from diffint.measuring import (
@@ -8,13 +12,15 @@ from diffint.measuring import (
     count_peers,
     coverages,
     covering_scale,
+    find_boxes,
     joint_coverages,
     mean_memberships,
     own_units,
-    pattern_ranges,
     reaches,
     summarise_features,
 )
+
+from .conftest import QUICK
 
 
 def boxes(n_rows=200, n_units=6, n_features=4, seed=0):
@@ -45,25 +51,19 @@ def test_coverages_alone_and_together():
     for k in range(len(lower)):
         for n in range(1, rows.shape[1] + 1):
             chosen = np.argsort(-importance[k])[:n]
-            kept = (inside[:, k] | np.isnan(rows))[:, chosen].all(axis=1)
+            known = ~np.isnan(rows)[:, chosen].any(axis=1)
+            kept = inside[known][:, k, chosen].all(axis=1)
             assert together[k, n - 1] == np.float32(kept.mean())
 
 
-def test_pattern_ranges():
+def test_a_row_belongs_where_most_of_it_does():
     rows, lower, upper = boxes()
     unit = own_units(rows, lower, upper, 0.1)
     logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MATCH_FLOOR)
-    expected = logs.argmax(axis=1)
-    np.testing.assert_array_equal(unit, expected)
-    counts, low, up = pattern_ranges(rows, unit, len(lower))
-    np.testing.assert_array_equal(counts, np.bincount(unit, minlength=6))
-    own = rows[unit == counts.argmax()]
-    inside = (own >= low[counts.argmax()]) & (own <= up[counts.argmax()])
-    share = inside.sum(axis=0) / (~np.isnan(own)).sum(axis=0)
-    assert (share > 0.85).all()
-    assert np.isnan(low[counts == 0]).all()
-    np.testing.assert_allclose(low[counts.argmax()], np.nanquantile(own, 0.025, axis=0), atol=1e-6)
-    np.testing.assert_allclose(up[counts.argmax()], np.nanquantile(own, 0.975, axis=0), atol=1e-6)
+    np.testing.assert_array_equal(unit, logs.argmax(axis=1))
+    allowed = np.arange(len(lower)) % 2 == 0
+    restricted = own_units(rows, lower, upper, 0.1, allowed)
+    np.testing.assert_array_equal(restricted, np.where(allowed, logs, -np.inf).argmax(axis=1))
 
 
 def test_feature_summary():
@@ -93,6 +93,23 @@ def test_units_are_matched_and_identical_members_are_stable():
     np.testing.assert_allclose(stabilities([lower], [upper], np.full(3, 2.0))[0], 1.0)
 
 
+def test_ranges_that_floats_hardly_hold():
+    lower = np.zeros((4, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apart = stabilities([lower, lower + 1.0], [lower + 1.0, lower + 2.0], np.full(2, 1e-300))
+        np.testing.assert_array_equal(apart, 0.0)
+        same = stabilities([lower, lower], [lower + 1.0] * 2, np.full(2, 5e-324))
+        np.testing.assert_array_equal(same, 1.0)
+    x = np.random.default_rng(0).normal(size=(100, 2)) * 1e-300
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", TrainingWarning)
+        detector = DiffInt(**QUICK, scaling="none").fit(x)
+        importance = detector.explain_global().feature_importance
+    assert ((importance >= 0) & (importance <= 1)).all()
+
+
 def test_importance_lies_between_zero_and_one():
     rng = np.random.default_rng(0)
     lower = rng.normal(size=(8, 3))
@@ -120,9 +137,23 @@ def test_boxes_cover_the_share_of_rows_that_was_asked_for():
     assert covering_scale(reach, 0.0) == 1.0
     assert covering_scale(reach[:2], 0.8) == reach[:2].max()  # too few rows to leave any outside
     lower, upper = center - scale * half_width, center + scale * half_width
-    box_rows, peers = count_peers(rows, lower, upper)
+    counts = count_peers(rows, lower, upper)
+    present = ~np.isnan(rows)
     for k in range(5):
         outside = (rows < lower[k]) | (rows > upper[k])
-        assert box_rows[k] == (~outside.any(axis=1)).sum()
+        assert counts.inside[k] == (~outside.any(axis=1)).sum()
         for j in range(4):
-            assert peers[k, j] == (~np.delete(outside, j, axis=1).any(axis=1)).sum()
+            peers = ~np.delete(outside, j, axis=1).any(axis=1) & present[:, j]
+            assert counts.peers[k, j] == peers.sum()
+            assert counts.peers_inside[k, j] == (peers & ~outside[:, j]).sum()
+
+
+def test_what_one_row_fits_is_no_pattern():
+    center = np.array([[0.0, 0.0], [0.5, 0.5], [-0.9, 0.9]], dtype=np.float32)
+    half_width = np.full((3, 2), 0.2, dtype=np.float32)
+    rows = np.array([[0.0, 0.1], [0.1, 0.0], [0.5, 0.6], [0.4, 0.5], [-0.9, 0.9]], dtype=np.float32)
+    boxes = find_boxes(rows, rows, rows, center, half_width, 0.1, 0.0)
+    np.testing.assert_array_equal(boxes.is_pattern, [True, True, False])
+    np.testing.assert_array_equal(boxes.counts.inside, [2, 2, 1])
+    alone = find_boxes(rows[-1:], rows, rows, center, half_width, 0.1, 0.0)
+    assert alone.is_pattern.all()  # nothing better is known

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from diffint import DiffInt, ModelFileError
-from diffint.persistence import write_whole
+from diffint.files.whole import write_whole
 
 from .conftest import QUICK, make_rows
 
@@ -251,11 +251,14 @@ class TestWriting:
         assert saved.stat().st_size > 0
 
 
-def test_version_1_files_stay_readable():
-    """Written once by `python -m tests.golden`; never regenerated for version 1."""
-    detector = DiffInt.load(GOLDEN / "model-v1.diffint")
-    expected = np.load(GOLDEN / "scores-v1.npz")
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_every_version_stay_readable(version):
+    """Written once by `python -m tests.golden`; never regenerated."""
+    detector = DiffInt.load(GOLDEN / f"model-v{version}.diffint")
+    expected = np.load(GOLDEN / f"scores-v{version}.npz")
+    names = ["width", "height", "weight"]
+    frame = pd.DataFrame(expected["x"], columns=names)
     np.testing.assert_allclose(
-        detector.anomaly_score(expected["x"]), expected["scores"], rtol=1e-5, atol=1e-7
+        detector.anomaly_score(frame), expected["scores"], rtol=1e-5, atol=1e-7
     )
-    assert list(detector.feature_names_in_) == ["width", "height", "weight"]
+    assert list(detector.feature_names_in_) == names

@@ -11,8 +11,10 @@ import numpy as np
 import pandas
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from sklearn.exceptions import NotFittedError
 
 from diffint import DiffInt, InputError
 from diffint.formatting import number, percent
@@ -24,6 +26,7 @@ from diffint.plots import (
     score_histogram,
     waterfall,
 )
+from diffint.plots.drawing import ANOMALY, NORMAL, QUIET
 
 from .conftest import QUICK
 
@@ -237,6 +240,28 @@ def test_a_waterfall_adds_the_shares_up_to_the_score(fitted, rows, n_features):
     assert percent(frame.share.iloc[0]) in words(figure)
 
 
+def test_missing_cells_are_neither_inside_nor_outside(fitted, rows):
+    new = rows[:2].copy()
+    new[0, 1:] = np.nan
+    new[0, 0] += 1e4  # outside, and nothing is known of the rest
+    new[1, 2] = np.nan
+    why = fitted.explain(new)
+    figure = waterfall(why, 0)
+    check_layout(figure)
+    assert "outside the range" in words(figure)
+    assert "inside the range" not in words(figure).replace("outside", "")
+    bars = rectangles(figure.axes[0])
+    labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    missing = [label.endswith(" missing") for label in labels]
+    assert sum(missing) == 4
+    for bar, gone in zip(bars, missing, strict=True):
+        assert to_hex(bar.get_facecolor()).upper() == (QUIET if gone else ANOMALY)
+    figure = waterfall(why, 1)
+    colours = {to_hex(bar.get_facecolor()).upper() for bar in rectangles(figure.axes[0])}
+    assert QUIET in colours
+    assert ("inside the range" in words(figure).replace("outside", "")) == (NORMAL in colours)
+
+
 def test_a_heat_map_holds_the_importances(fitted):
     learned = fitted.explain_global()
     heat, bars = importance_heat_map(learned, n_units=3, n_features=4).axes
@@ -306,12 +331,62 @@ def test_what_does_not_exist_is_refused(fitted, rows):
         (lambda: score_histogram([], 1.0), "scores must be"),
         (lambda: score_histogram([1.0, np.nan], 1.0), "scores must be"),
         (lambda: score_histogram([1.0, 2.0], 1.0, [1, 2]), "labels must hold"),
+        (lambda: score_histogram(["a"], 1.0), "scores must be .*anomaly_score"),
+        (lambda: score_histogram([1.0], 1.0, None, ["a"]), "calibration_scores must be"),
+        (lambda: score_histogram([10**400], 1.0), "scores must be"),
+        (lambda: score_histogram([1.0], None), "threshold=None must be a finite .*offset_"),
+        (lambda: score_histogram([1.0], np.nan), "threshold=nan must be"),
+        (lambda: score_histogram([1.0], np.inf), "threshold=inf must be"),
+        (lambda: score_histogram([1.0], "high"), "threshold='high' must be"),
+        (lambda: box_projection(learned, rows, features=1.5), r"no feature 1\.5; give names or"),
+        (lambda: box_projection(learned, rows, features=[True]), "no feature True; give names"),
+        (lambda: box_projection(learned, rows, features=[None]), "no feature None; give names"),
+        (lambda: box_projection(rows, rows), "ndarray cannot be drawn here; pass a fitted"),
+        (lambda: importance_heat_map(why), "LocalExplanation cannot be drawn here"),
+        (lambda: constraint_bars(learned), "pass the features of its model"),
+        (lambda: constraint_bars(learned, fitted.model_), "pass the features of its model"),
     ]
     for draw, message in refused:
         with pytest.raises(InputError, match=message):
             draw()
     with pytest.raises(ValueError, match="2 features"):
         box_projection(learned, rows[:, :2])
+
+
+def test_detectors_and_models_are_drawn_like_what_they_explain(fitted, rows):
+    learned = fitted.explain_global()
+    expected = [
+        box_projection(learned, rows),
+        constraint_bars(learned, fitted.model_.features, unit=1),
+        importance_heat_map(learned, 3),
+    ]
+    for it in (fitted, fitted.model_):
+        drawn = [box_projection(it, rows), constraint_bars(it, unit=1), importance_heat_map(it, 3)]
+        assert [words(figure) for figure in drawn] == [words(figure) for figure in expected]
+    with pytest.raises(NotFittedError):
+        importance_heat_map(DiffInt())
+
+
+def test_bounds_need_a_threshold_that_is_a_number(rows):
+    certificate = DiffInt(**QUICK, decoder="certified").fit(rows).certify(rows[:5])
+    with pytest.raises(InputError, match="threshold=nan must be a finite number"):
+        bound_versus_error(certificate, np.nan)
+
+
+def test_names_that_are_numbers(rows):
+    detector = DiffInt(**QUICK).fit(pandas.DataFrame(rows, columns=[10, 20, 30, 4, 2]))
+
+    def shown(features):
+        (ax,) = box_projection(detector, rows, features=features).axes
+        return [label.split(":")[0] for label in (ax.get_xlabel(), ax.get_ylabel())]
+
+    assert shown([10, 20]) == ["10", "20"]
+    assert shown(30) == ["30", "row"]
+    assert shown(["20", 30]) == ["20", "30"]
+    assert shown([0, 4]) == ["10", "2"]  # both are numbers of features
+    assert shown([10, 4]) == ["10", "4"]
+    with pytest.raises(InputError, match="feature=50 does not exist"):
+        shown([10, 50])
 
 
 def test_frames_go_by_name(rows):

@@ -1,6 +1,7 @@
 """Bounds on regions: no row inside may score outside them, whoever looks for one."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from diffint import DiffInt, InputError
+from diffint.region import RegionCertificate
 
 from .conftest import QUICK, make_rows
 
@@ -197,6 +199,71 @@ def test_names_and_series(rows):
     assert "b in [0, 1], c ≤ 5" in by_name.text()
 
 
+def test_names_that_are_not_strings(rows):
+    frame = pd.DataFrame(rows[:, :3], columns=[10, 20, 30])
+    detector = DiffInt(**QUICK).fit(frame)
+    expected = detector.certify_region([1.0, 2.0, 3.0], None)
+    for lower in (
+        pd.Series({30: 3.0, 20: 2.0, 10: 1.0}),
+        {30: 3.0, 20: 2.0, 10: 1.0},
+        {"30": 3.0, np.int64(20): 2.0, 10: 1.0},
+    ):
+        region = detector.certify_region(lower, None)
+        np.testing.assert_array_equal(region.region_lower, [1.0, 2.0, 3.0])
+        assert (region.lower, region.upper) == (expected.lower, expected.upper)
+    region = detector.certify_region(None, {10: 0.0})
+    np.testing.assert_array_equal(region.region_upper, [0.0, np.inf, np.inf])
+    region = detector.certify_region(frame.iloc[0], frame.iloc[0])
+    np.testing.assert_array_equal(region.region_lower, rows[0, :3])
+    # A series that counts its values off does not say which features they are of.
+    with pytest.raises(InputError, match=r"names 0, which is no feature; .* pass a list"):
+        detector.certify_region(pd.Series([1.0, 2.0, 3.0]), None)
+    with pytest.raises(InputError, match="'10' more than once"):
+        detector.certify_region({10: 0.0, "10": 1.0}, None)
+    with pytest.raises(InputError, match="'20' more than once"):
+        detector.certify_region(pd.Series([1.0, 2.0], index=[20, 20]), None)
+    with pytest.raises(InputError, match="lower is a table; pass one row"):
+        detector.certify_region(frame[:1], None)
+
+
+def test_series_without_names_go_by_position_where_features_have_none(fitted, rows):
+    region = fitted.certify_region(pd.Series(rows[0]), None)
+    np.testing.assert_array_equal(region.region_lower, rows[0])
+    region = fitted.certify_region(pd.Series({"x3": 1.0}), None)
+    assert region.region_lower[3] == 1.0
+    for series in (pd.Series(rows[0, :3]), pd.Series(rows[0], index=[4, 3, 2, 1, 0])):
+        with pytest.raises(InputError, match=r"which is no feature; .* pass a list or an array"):
+            fitted.certify_region(series, None)
+
+
+def test_texts_name_the_region_and_bounds_that_are_proven(detector, rows):
+    low, high = rows[3] - 1 / 3, rows[3] + 1e4 / 7
+    region = detector.certify_region(low, high, splits=3)
+    text = region.text().replace(",", "").replace("−", "-")
+    ends = re.findall(r"x\d in \[(\S+) (\S+)\]", text)
+    np.testing.assert_array_equal(np.array(ends, dtype=float), np.column_stack([low, high]))
+    said = re.search(r"scores between (\S+) and (\S+)\.\n", text)
+    assert float(said[1]) <= region.lower
+    assert float(said[2]) >= region.upper
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        (0.12344, "between 0.12345 and 0.6789.\nWith the threshold at 0.12344, all of them"),
+        (0.12345, "between 0.123 and 0.679.\nWith the threshold at 0.123, whether"),
+        (0.6789, "between 0.123 and 0.679.\nWith the threshold at 0.679, none of them"),
+        (0.67893, "between 0.12345 and 0.6789.\nWith the threshold at 0.67893, none of them"),
+        (0.67888, "between 0.12345 and 0.6789.\nWith the threshold at 0.67888, whether"),
+        (None, "between 0.123 and 0.679."),
+    ],
+)
+def test_bounds_can_be_told_from_the_threshold(threshold, said):
+    ends = np.array([0.0]), np.array([1.0])
+    region = RegionCertificate(("a",), *ends, 0.12345, 0.6789, 1, threshold)
+    assert said in region.text()
+
+
 @pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
@@ -207,6 +274,8 @@ def test_names_and_series(rows):
         ({"nowhere": 1}, {}, "'nowhere', which is no feature"),
         ({"x0": "low"}, {}, "one number per feature"),
         (["a"] * 5, [1] * 5, "one number per feature"),
+        ([10**400, 0, 0, 0, 0], None, "one number per feature"),
+        ({"x0": 10**400}, None, "one number per feature"),
         ({"x0": np.inf}, {}, "no finite value of 'x0'"),
     ],
 )

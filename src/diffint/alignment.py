@@ -37,7 +37,8 @@ def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[A
     for bounds in (lowers, uppers):
         matched = np.stack([b[m] for b, m in zip(bounds, matches, strict=True)])
         spread += matched.std(axis=0) / 2
-    stability = 1.0 / (1.0 + (spread / np.where(span > 0, span, 1.0)) ** 2)
+    with np.errstate(over="ignore"):  # infinitely many times the range: a stability of 0
+        stability = 1.0 / (1.0 + (spread / np.where(span > 0, span, 1.0)) ** 2)
     results = []
     for match in matches:
         own = np.empty_like(stability)

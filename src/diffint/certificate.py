@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
 
+from .asked import asked_index
 from .compiled.margins import row_margins
 from .errors import InputError
-from .formatting import number
+from .formatting import number, rounded_down, rounded_up
 from .frozen import Frozen
 from .model import FittedModel, FlagRates, Member
 from .rounding import SLIGHT, decoder_rounding, encoder_rounding
@@ -120,17 +121,23 @@ class Certificate(Frozen):
             }
         )
 
-    def text(self, row: int) -> str:
-        """One row's certificate in plain language."""
+    def text(self, row: int | None = None) -> str:
+        """The certificate in plain language: of one row (counted from 0), or of all of them.
+
+        Bounds are rounded so that what is said is proven.
+        """
+        if row is None:
+            return "\n\n".join(self.text(i) for i in range(len(self)))
+        row = asked_index(row, len(self), "row", "certified")
         lines = [
             f"Row {row}: score {number(self.score[row])}, proven to be at least "
-            f"{number(self.bound[row])} from its features alone"
-            f" ({number(self.bound_at_row[row])} given its code).",
-            f"It lies {number(self.distance[:, row].mean())} from what the model makes of rows "
-            f"beyond its intervals; {number(self.slack[:, row].mean())} of that may be lost "
-            f"(Lipschitz bound {number(self.lipschitz_bound.mean())}).",
+            f"{rounded_down(self.bound[row])} from its features alone"
+            f" ({rounded_down(self.bound_at_row[row])} given its code).",
+            f"It lies {rounded_down(self.distance[:, row].mean())} from what the model makes of "
+            f"rows beyond its intervals; {rounded_up(self.slack[:, row].mean())} of that may be "
+            f"lost (Lipschitz bound {rounded_up(self.lipschitz_bound.mean())}).",
         ]
-        sides = self._common_pattern()[row]
+        sides = common_pattern(self.pattern[:, row])
         beyond = [
             f"{self.feature_names[j]} ({'above' if sides[j] > 0 else 'below'})"
             for j in np.flatnonzero(sides)
@@ -153,9 +160,6 @@ class Certificate(Frozen):
         if self.inlier_rates is None:
             return "how many training rows are is not known (the model file is older)"
         return f"so are {100 * getattr(self.inlier_rates, name):.3g} % of the training rows"
-
-    def _common_pattern(self) -> NDArray[np.int8]:
-        return common_pattern(self.pattern)
 
     def __repr__(self) -> str:
         return f"Certificate({len(self)} rows, {int((self.bound > 0).sum())} with a positive bound)"
@@ -196,7 +200,7 @@ def flag_rates(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> FlagRate
 
 
 def common_pattern(pattern: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The side on which all members agree, else 0. (members, rows, features) → (rows, features)"""
+    """The side on which all members agree, else 0. (members, …, features) → (…, features)"""
     return np.where((pattern == pattern[0]).all(axis=0), pattern[0], 0).astype(np.int8)
 
 

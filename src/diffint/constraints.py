@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +52,9 @@ def readable(
     with np.errstate(invalid="ignore"):
         fraction = known != np.floor(known)
     to_round = features.whole & (np.isnan(known) | ~fraction)
-    low_whole, up_whole = np.ceil(low - _slack(low)), np.floor(up + _slack(up))
+    # What float32 arithmetic on the scaled range may have taken from, or added to, a whole number.
+    slack = 2e-6 * (largest - smallest)
+    low_whole, up_whole = np.ceil(low - slack), np.floor(up + slack)
     to_round &= low_whole <= up_whole
     return Ends(
         np.where(to_round, low_whole, low) + 0.0,  # no minus zero
@@ -82,8 +83,3 @@ def range_text(
         return f"the limit of {low if binds_below else up}"
     # A dash between numbers with signs is hard to read.
     return f"{low} to {up}" if lower < 0 else f"{low}–{up}"
-
-
-def _slack(x: NDArray[Any]) -> NDArray[Any]:
-    """What float32 arithmetic may have taken from or added to a whole number."""
-    return np.asarray(1e-5 * np.maximum(1.0, np.abs(x)))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .asked import asked_index
 from .attribution import attribute
 from .errors import InputError
-from .formatting import counted, listed, number
+from .formatting import counted, exact_number, listed, shown_name
+from .frozen import Frozen
 from .model import FittedModel
 from .scoring import anomaly_scores, reconstructions
 
@@ -23,11 +24,9 @@ Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 N_CANDIDATES = 8  # the most responsible features of a row: those that changes are sought among
-_DIGITS = 4  # significant ones of a suggested value
+_DIGITS = 4  # of the training range that a suggested value is rounded to
 _HALVINGS = 12  # of the way back to the row's own values
 _SETS_PER_BLOCK = 20_000  # changed rows that are scored at a time
-# A row's score may differ in the last bits with the rows beside it.
-_CLEARLY = 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestNormal:
+class NearestNormal(Frozen):
     """For each row the smallest set of changes found that brings it under the threshold.
 
     feature_names: of the features; threshold: the score above which a row is flagged.
@@ -93,17 +92,22 @@ class NearestNormal:
         if not self.flagged[row]:
             return f"Row {row} is not flagged: nothing needs to change."
         if not self.found[row]:
+            among = ""
+            if len(self.feature_names) > N_CANDIDATES:
+                among = f" among its {N_CANDIDATES} most responsible ones"
             return (
-                f"Row {row}: no change of up to {counted(self.max_changes, 'feature')} among its "
-                f"{N_CANDIDATES} most responsible ones was found that makes it normal."
+                f"Row {row}: no change of up to {counted(self.max_changes, 'feature')}{among} was "
+                "found that makes it normal."
             )
         wishes = [self._wish(change) for change in self.changes[row]]
         return f"Row {row} would be normal if {listed(wishes)}."
 
     def _wish(self, change: Change) -> str:
-        value, suggested = number(change.value, _DIGITS), number(change.suggested, _DIGITS)
-        bound = "at most" if change.suggested < change.value else "at least"
-        return f"{self.feature_names[change.feature]} were {bound} {suggested} (now {value})"
+        way = "came down" if change.suggested < change.value else "went up"
+        name = shown_name(self.feature_names[change.feature])
+        return (
+            f"{name} {way} to {exact_number(change.suggested)} (from {exact_number(change.value)})"
+        )
 
 
 def nearest_normal(
@@ -129,13 +133,16 @@ def nearest_normal(
     new_score = np.where(score > threshold, np.nan, score)
     changes: list[tuple[Change, ...]] = [()] * len(x)
     remaining = np.flatnonzero(score > threshold)
+    suspects = np.zeros(x.shape)
+    suspects[remaining] = attribute(model, x[remaining], n_jobs).responsibility
+    candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
     search = _Search(model, threshold, n_jobs)
-    for size in range(1, min(max_changes, x.shape[1]) + 1):
+    for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
         missed = []
         per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
         for start in range(0, len(remaining), per_block):
             rows = remaining[start : start + per_block]
-            found, scores = search.smallest_changes(x[rows], size)
+            found, scores = search.smallest_changes(x[rows], candidates[rows], size)
             for i, row in enumerate(rows):
                 changes[row], new_score[row] = found[i], scores[i]
                 if not found[i]:
@@ -158,11 +165,14 @@ class _Search:
         self._model, self._threshold, self._n_jobs = model, threshold, n_jobs
         self._span = _original_span(model)
 
-    def smallest_changes(self, x: Array, size: int) -> tuple[list[tuple[Change, ...]], Array]:
-        """For each flagged row the least set of this size, empty where there is none."""
+    def smallest_changes(
+        self, x: Array, candidates: NDArray[np.intp], size: int
+    ) -> tuple[list[tuple[Change, ...]], Array]:
+        """For each flagged row the least set of this size, empty where there is none.
+
+        candidates: (rows, n) the features that may change
+        """
         n_rows, n_features = x.shape
-        suspects = attribute(self._model, x, self._n_jobs).responsibility
-        candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
         subsets = np.array(_subsets(n_features, size), dtype=np.intp)  # (sets, size)
         row = np.repeat(np.arange(n_rows), len(subsets))
         features = candidates[row[:, None], np.tile(subsets, (n_rows, 1))]
@@ -186,19 +196,20 @@ class _Search:
 
         part = np.ones(len(row))
         values, scores = settled(part)
-        normal = scores <= self._threshold * _CLEARLY
+        normal = scores <= self._threshold
         row, features, own, target = row[normal], features[normal], own[normal], target[normal]
         part, values, scores = part[normal], values[normal], scores[normal]
         low = np.zeros(len(row))
         for _ in range(_HALVINGS):
             middle = (low + part) / 2
             tried, tried_scores = settled(middle)
-            stays = tried_scores <= self._threshold * _CLEARLY
+            stays = tried_scores <= self._threshold
             low = np.where(stays, low, middle)
             part = np.where(stays, middle, part)
             values[stays], scores[stays] = tried[stays], tried_scores[stays]
 
-        effort = (np.abs(values - own) / self._span[features]).sum(axis=1)
+        with np.errstate(over="ignore"):
+            effort = (np.abs(values - own) / self._span[features]).sum(axis=1)
         found: list[tuple[Change, ...]] = [()] * n_rows
         new_scores = np.full(n_rows, np.nan)
         for i in np.argsort(-effort, kind="stable"):  # the least effort comes last and stays
@@ -211,18 +222,26 @@ class _Search:
 
     def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
         """Values as they will be written, rounded away from the row's own: whole numbers where
-        training had nothing else, `_DIGITS` significant digits otherwise.
+        training had nothing else, otherwise to a ten-thousandth of the training range or less.
         """
-        size = np.maximum(np.abs(values), np.finfo(float).tiny)
-        digits = _DIGITS - 1 - np.floor(np.log10(size))
+        exponent = np.floor(np.log10(self._span[features])) - _DIGITS
         whole = self._model.features.whole[features]
-        unit = 10.0 ** np.where(whole, np.minimum(digits, 0), np.clip(digits, -300, 300))
-        shifted = values * unit
-        rounded = np.where(values > own, np.ceil(shifted), np.floor(shifted)) / unit
-        return np.where(np.isfinite(rounded), rounded, values)
+        step = 10.0 ** np.clip(np.where(whole, 0.0, exponent), -300, 300)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = values / step
+            # Rounding may not carry a value that lies on a step to the next one.
+            nearest = np.round(steps)
+            steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
+            rounded = np.where(values > own, np.ceil(steps), np.floor(steps)) * step
+        decimals = np.clip(-np.where(whole, 0.0, exponent), 0, 15).astype(int)
+        exact = np.array(
+            [round(v, d) for v, d in zip(rounded.ravel(), decimals.ravel(), strict=True)]
+        )
+        return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
 
 
 def _original_span(model: FittedModel) -> Array:
     """(features,) the width of the training range, 1 where there is none."""
-    span = model.features.quantiles[:, -1] - model.features.quantiles[:, 0]
-    return np.where(span > 0, span, 1.0)
+    with np.errstate(over="ignore"):
+        span = model.features.quantiles[:, -1] - model.features.quantiles[:, 0]
+    return np.where(span > 0, np.minimum(span, np.finfo(float).max), 1.0)

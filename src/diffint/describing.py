@@ -16,29 +16,29 @@ from .measuring import (
     find_boxes,
     joint_coverages,
     mean_memberships,
-    pattern_ranges,
 )
 from .model import Decoder, Member
 from .sampling import Rows, at_most
 from .scaling import Scaler
 from .training import TrainedMember, TrainingRun
 
-_JOINT_ROWS = 5_000  # several sides together are measured on at most this many
-_MEASURED_ROWS = 20_000  # boxes, coverage and patterns are measured on at most this many
+_COUNTED_ROWS = 20_000  # rows inside boxes are counted among at most this many
+_MEASURED_ROWS = 10_000  # boxes and coverage are measured on at most this many
 
 
 def describe(
     x: NDArray[Any],
     config: Config,
     scalers: list[Scaler],
+    train: list[Rows],
     left_out: list[Rows],
     runs: list[TrainingRun],
     trained: list[TrainedMember],
 ) -> tuple[Member, ...]:
     """One member for every trained network.
 
-    x: (rows, features) in original units, of which `left_out` are the rows that a member did not
-    see.
+    x: (rows, features) in original units; train, left_out: the rows that a member trained on, and
+    those that it did not see.
     """
     common = scalers[0]
     bounds = [
@@ -49,11 +49,19 @@ def describe(
     members = []
     for i, (scaler, result, run) in enumerate(zip(scalers, trained, runs, strict=True)):
         rng = np.random.default_rng(i)
-        own_rows = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
+        everything = np.concatenate([train[i], left_out[i]])
+        counted = x[at_most(everything, _COUNTED_ROWS, rng)]
         unseen = x[at_most(left_out[i], _MEASURED_ROWS, rng)]
-        members.append(
-            _describe_member(config, scaler, result, run.rows, own_rows, unseen, stability[i])
+        seen = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
+        member = _describe_member(config, scaler, result, run.rows, seen, unseen, counted)
+        member = replace(member, stability=stability[i].astype(np.float32))
+        joint = joint_coverages(
+            scaler.transform(unseen)[1] if len(unseen) else seen,
+            member.box_lower,
+            member.box_upper,
+            member_importance(member),
         )
+        members.append(replace(member, joint_coverage=joint))
     return tuple(members)
 
 
@@ -62,25 +70,31 @@ def _describe_member(
     scaler: Scaler,
     result: TrainedMember,
     rows: NDArray[np.float32],
-    own_rows: NDArray[np.float32],
+    seen: NDArray[np.float32],
     unseen: NDArray[Any],
-    stability: NDArray[np.float64],
+    counted: NDArray[Any],
 ) -> Member:
-    """rows: (rows, features) trained on, scaled; own_rows: enough of them to measure on; unseen:
-    (rows, features) left out, in original units, none of them where all were trained on.
+    """A member but for its stability, which needs the others, and what rests on it.
+
+    rows: (rows, features) trained on, scaled; seen: enough of them to measure on; unseen: (rows,
+    features) left out, in original units, none of them where all were trained on; counted: (rows,
+    features) of both, in original units.
     """
     p = result.parameters
     center, half_width = p.center, p.half_width
-    held_out = len(unseen) > 0
-    clipped, measured = scaler.transform(unseen) if held_out else (own_rows, own_rows)
-    boxes = find_boxes(
-        own_rows, clipped, measured, center, half_width, config.temperature, config.box_coverage
-    )
-    pattern_rows, pattern_lower, pattern_upper = pattern_ranges(
-        own_rows, boxes.own_unit, config.n_units
-    )
     lower, upper = center - half_width, center + half_width
-    member = Member(
+    held_out = len(unseen) > 0
+    clipped, measured = scaler.transform(unseen) if held_out else (seen, seen)
+    boxes = find_boxes(
+        scaler.transform(counted)[1],
+        clipped,
+        measured,
+        center,
+        half_width,
+        config.temperature,
+        config.box_coverage,
+    )
+    return Member(
         scaler=scaler,
         center=center,
         half_width=half_width,
@@ -94,16 +108,17 @@ def _describe_member(
         ),
         support=result.support,
         mean_membership=mean_memberships(rows, lower, upper, config.temperature),
-        stability=stability.astype(np.float32),
-        pattern_rows=pattern_rows,
-        pattern_lower=pattern_lower,
-        pattern_upper=pattern_upper,
+        stability=np.ones_like(center),
+        is_pattern=boxes.is_pattern,
         box_scale=boxes.scale,
-        box_rows=boxes.rows,
-        peers=boxes.peers,
-        training_coverage=coverages(own_rows, boxes.lower, boxes.upper),
+        counted_rows=len(counted),
+        box_rows=boxes.counts.inside,
+        peers=boxes.counts.peers,
+        peers_inside=boxes.counts.peers_inside,
+        training_coverage=coverages(seen, boxes.lower, boxes.upper),
         coverage=coverages(measured, boxes.lower, boxes.upper),
-        joint_coverage=np.empty((0, 0), dtype=np.float32),  # needs the importance
+        coverage_counts=(~np.isnan(measured)).sum(axis=0),
+        joint_coverage=np.empty((0, 0), dtype=np.float32),
         coverage_rows=len(measured),
         coverage_held_out=held_out,
         history=result.history,
@@ -111,10 +126,6 @@ def _describe_member(
         half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),
         n_rows=len(rows),
     )
-    joint = joint_coverages(
-        measured[:_JOINT_ROWS], boxes.lower, boxes.upper, member_importance(member)
-    )
-    return replace(member, joint_coverage=joint)
 
 
 def _in_units_of(

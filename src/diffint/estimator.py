@@ -58,6 +58,9 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
+    # The column of a file that names its rows; known to the command, of no use to the library.
+    id_column_: str | None = None
+
     def __init__(
         self,
         *,
@@ -323,6 +326,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             settings={
                 "false_positive_rate": check_false_positive_rate(self.false_positive_rate),
                 "named": hasattr(self, "feature_names_in_"),
+                "id_column": self.id_column_,
             },
         )
 
@@ -340,6 +344,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             **model.config.to_dict(), false_positive_rate=settings["false_positive_rate"]
         )
         estimator.model_ = model
+        estimator.id_column_ = settings["id_column"]
         estimator.n_features_in_ = model.n_features
         if settings["named"]:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)

@@ -76,7 +76,7 @@ def fit_model(
         trained = train_members(runs, settled, device=device, n_jobs=n_jobs, progress=progress)
     _warn_about_training(trained)
 
-    members = describe(x, config, scalers, split.left_out, runs, trained)
+    members = describe(x, config, scalers, split.train, split.left_out, runs, trained)
     model = FittedModel(
         config=config,
         feature_names=tuple(feature_names),

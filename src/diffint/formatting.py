@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -43,9 +44,71 @@ def percent(share: float) -> str:
 
 def counted(count: int, thing: str) -> str:
     """``1 row``, ``2,000 rows``"""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    many = thing[:-1] + "ies" if thing.endswith("y") else thing + "s"
+    return f"{count:,} {thing if count == 1 else many}"
 
 
 def listed(things: list[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``"""
     return " and ".join([", ".join(things[:-1]), things[-1]] if len(things) > 1 else things)
+
+
+def shown_name(name: str, longest: int = 40) -> str:
+    """A feature's name for a line of text: no line breaks, shortened in the middle, never empty."""
+    name = " ".join(name.split()) or repr(name)
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[len(name) - longest // 2 + 1 :]}"
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """`number`, but never above the value: what may be said of a lower bound."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """`number`, but never below the value: what may be said of an upper bound."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def exact_number(value: float) -> str:
+    """`number` with all the digits that it takes to tell the value from every other."""
+    texts = (number(value, digits) for digits in range(3, 18))
+    return next((text for text in texts if _written(text) == value), number(value))
+
+
+def bounds_beside(lower: float, upper: float, limit: float) -> tuple[str, str, str]:
+    """A lower bound rounded down, an upper one rounded up, and the limit they are held against.
+
+    They have as many digits as it takes to see on which side of the limit the bounds are.
+    """
+    for digits in range(3, _MOST_DIGITS + 1):
+        texts = rounded_down(lower, digits), rounded_up(upper, digits), number(limit, digits)
+        low, high, shown = (_written(text) for text in texts)
+        if (_side(low, shown), _side(high, shown)) == (_side(lower, limit), _side(upper, limit)):
+            return texts
+    return exact_number(lower), exact_number(upper), exact_number(limit)
+
+
+_MOST_DIGITS = 15  # that a float keeps of any decimal number
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    value, digits = float(value), min(digits, _MOST_DIGITS)
+    if value == 0 or not math.isfinite(value):
+        return number(value)
+    exact = Decimal(repr(value))
+    last = exact.adjusted() + 1 - digits
+    if 1e-6 <= abs(value) < 1e15:
+        last = min(last, 0)
+    return number(float(exact.quantize(Decimal((0, (1,), last)), rounding)), digits)
+
+
+def _written(text: str) -> float:
+    """The value of what `number` wrote."""
+    text = text.replace(",", "").replace("−", "-").replace("∞", "inf")
+    return math.nan if text == "missing" else float(text)
+
+
+def _side(value: float, limit: float) -> int:
+    return int(value > limit) - int(value < limit)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .asked import asked_count
+from .asked import asked_count, asked_index
 from .constraints import box_ends, range_text, readable, training_range
-from .formatting import counted, distinct_numbers, percent
+from .formatting import counted, distinct_numbers, percent, shown_name
+from .frozen import Frozen
 from .importance import box_tightness, feature_importance, member_importance
 from .model import FittedModel, joint_depth
 
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation:
+class GlobalExplanation(Frozen):
     """What the model learned, without labels and without asking it anything.
 
     Units are numbered through all members. Arrays are (units, features) over all of them, in
@@ -39,9 +40,10 @@ class GlobalExplanation:
     binds_below, binds_above: whether the end lies inside the training range.
     coverage: share of the measured rows that satisfy the constraint.
     joint_coverage: (units, n) share that satisfies a unit's 1, 2, …, n most important ones at once.
-    pattern_rows: (units,) training rows whose own pattern it is.
-    box_rows: (units,) training rows wholly inside its box.
-    coverage_rows: (units,) how many rows the coverage was measured on.
+    is_pattern: (units,) whether rows are matched to the unit.
+    box_rows: (units,) training rows wholly inside its box, of `counted_rows`; all 0 where none
+        were counted.
+    coverage_counts: how many rows with a value the coverage was measured on.
     constant: (features,) whether training knew a single value; no constraint is shown for them.
     held_out: whether those rows had been left out of the member's training.
     n_rows, n_members: of the training.
@@ -60,9 +62,10 @@ class GlobalExplanation:
     binds_above: NDArray[np.bool_]
     coverage: Array
     joint_coverage: Array
-    pattern_rows: NDArray[np.int64]
+    is_pattern: NDArray[np.bool_]
     box_rows: NDArray[np.int64]
-    coverage_rows: NDArray[np.int64]
+    counted_rows: int
+    coverage_counts: NDArray[np.int64]
     constant: NDArray[np.bool_]
     held_out: bool
     n_rows: int
@@ -76,14 +79,13 @@ class GlobalExplanation:
     def top_units(self, n_units: int = 3, n_constraints: int = 3) -> list[int]:
         """The units to show: those with the largest sum of their most important constraints.
 
-        Only units whose box some training row fits; those about the same features as one
-        above them come only when there are no others.
+        Only patterns; those about the same features as one above them come only when there are no
+        others.
         """
-        asked_count(n_units, "units")
-        asked_count(n_constraints, "constraints")
+        n_units = asked_count(n_units, "units")
+        n_constraints = asked_count(n_constraints, "constraints")
         ordered = -np.sort(-self.importance, axis=1)
-        fits = (self.box_rows > 0) | (self.pattern_rows > 0)
-        strength = np.where(fits, ordered[:, :n_constraints].sum(axis=1), -1.0)
+        strength = np.where(self.is_pattern, ordered[:, :n_constraints].sum(axis=1), -1.0)
         shown: list[int] = []
         repeating: list[int] = []
         subjects: set[frozenset[int]] = set()
@@ -149,52 +151,65 @@ class GlobalExplanation:
 
     def text(self, n_features: int = 5, n_units: int = 3, n_constraints: int = 3) -> str:
         """The most important features and constraints in words; never more than asked for."""
-        asked_count(n_features, "features")
-        varying = ~self.constant[self.feature_order]
-        order = self.feature_order[varying][:n_features]
-        width = max((len(self.feature_names[j]) for j in order), default=0)
-        used = int((self.pattern_rows > 0).sum())
+        n_features = asked_count(n_features, "features")
+        order = self.feature_order[~self.constant[self.feature_order]][:n_features]
+        used = int(self.is_pattern.sum())
         members = "" if self.n_members == 1 else f" in {self.n_members} members"
         lines = [
             f"Learned from {counted(self.n_rows, 'row')} of "
-            f"{counted(len(self.feature_names), 'feature')}: {counted(used, 'pattern')}{members}.",
-            "",
-            "Features that normal rows are held to most (0 to 1):",
+            f"{counted(len(self.feature_names), 'feature')}: {counted(used, 'pattern')}{members}."
         ]
-        lines += [
-            f"  {self.feature_names[j]:<{width}}  {self.feature_importance[j]:.2f}" for j in order
-        ]
+        if len(order):
+            width = max(len(shown_name(self.feature_names[j])) for j in order)
+            lines += ["", "Features that normal rows are held to most (0 to 1):"]
+            lines += [
+                f"  {shown_name(self.feature_names[j]):<{width}}  {self.feature_importance[j]:.2f}"
+                for j in order
+            ]
         if self.constant.any():
-            names = [self.feature_names[j] for j in np.flatnonzero(self.constant)]
+            names = [shown_name(self.feature_names[j]) for j in np.flatnonzero(self.constant)]
             more = f" and {len(names) - n_features} more" if len(names) > n_features else ""
-            lines.append(f"Never varied in training: {', '.join(names[:n_features])}{more}.")
+            lines += ["", f"Never varied in training: {', '.join(names[:n_features])}{more}."]
         for unit in self.top_units(n_units, n_constraints):
             lines += ["", *self.unit_text(unit, n_constraints)]
         return "\n".join(lines)
 
     def unit_text(self, unit: int, n_constraints: int = 3) -> list[str]:
-        """A unit's most important constraints, a line each."""
-        order = self.constraint_order(unit)[:n_constraints]
-        width = max(len(self.feature_names[j]) for j in order)
-        where = "held-out" if self.held_out else "training"
-        rows = counted(int(self.coverage_rows[unit]), f"{where} row")
-        inside = counted(int(self.box_rows[unit]), "training row")
-        lines = [f"Pattern {unit} ({inside} inside all its ranges):"]
+        """A unit's most important constraints, a line each; none on what does not vary."""
+        unit = asked_index(unit, len(self.importance), "unit", "in the model")
+        order = self.constraint_order(unit)[: asked_count(n_constraints, "constraints")]
+        order = order[self.importance[unit, order] > 0]
+        width = max((len(shown_name(self.feature_names[j])) for j in order), default=0)
+        fits = self.who_fits(unit)
+        lines = [f"Pattern {unit}{f' ({fits})' if fits else ''}:"]
         for j in order:
+            where = "held-out" if self.held_out else "training"
+            rows = counted(int(self.coverage_counts[unit, j]), f"{where} row")
             lines.append(
-                f"  {self.feature_names[j]:<{width}}  {self.constraint_text(unit, j)}; holds for "
-                f"{percent(self.coverage[unit, j])} of {rows} (importance "
+                f"  {shown_name(self.feature_names[j]):<{width}}  {self.constraint_text(unit, j)}; "
+                f"holds for {percent(self.coverage[unit, j])} of {rows} (importance "
                 f"{self.importance[unit, j]:.2f}, stability {self.stability[unit, j]:.2f})"
             )
         depth = self.joint_coverage.shape[1]
         together = self.joint_coverage[unit, len(order) - 1] if len(order) <= depth else np.nan
         if len(order) > 1 and not np.isnan(together):
-            lines.append(f"  All {len(order)} at once hold for {percent(together)} of them.")
+            every = "Both" if len(order) == 2 else f"All {len(order)}"
+            lines.append(f"  {every} at once hold for {percent(together)} of them.")
         return lines
+
+    def who_fits(self, unit: int) -> str:
+        """How many training rows lie inside all ranges of a unit, where that was counted."""
+        if not self.counted_rows:
+            return ""
+        sample = "" if self.counted_rows == self.n_rows else "a sample of "
+        n_rows = int(self.box_rows[unit])
+        of_all = f"{sample}{counted(self.counted_rows, 'training row')}"
+        return f"which {n_rows:,} of {of_all} fit{'s' * (n_rows == 1)}"
 
     def constraint_text(self, unit: int, feature: int) -> str:
         """One constraint in words; says when an end, or both, do not bind."""
-        j = feature
+        unit = asked_index(unit, len(self.importance), "unit", "in the model")
+        j = asked_index(feature, len(self.feature_names), "feature", "in the model")
         lower, upper = self.lower[unit, j], self.upper[unit, j]
         binds_below = bool(self.binds_below[unit, j])
         binds_above = bool(self.binds_above[unit, j])
@@ -225,7 +240,7 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
     def stacked(arrays: list[Any]) -> NDArray[Any]:
         return np.concatenate(arrays)
 
-    depth = joint_depth(model.n_features)
+    depth, n_units = joint_depth(model.n_features), model.config.n_units
     smallest, largest = training_range(model.features)
     return GlobalExplanation(
         feature_names=model.feature_names,
@@ -241,9 +256,10 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         binds_above=stacked([e.binds_above for e in ends]),
         coverage=stacked([m.coverage for m in members]).astype(np.float64),
         joint_coverage=stacked([m.joint_coverage[:, :depth] for m in members]).astype(np.float64),
-        pattern_rows=stacked([m.pattern_rows for m in members]),
+        is_pattern=stacked([m.is_pattern for m in members]),
         box_rows=stacked([m.box_rows for m in members]),
-        coverage_rows=np.repeat([m.coverage_rows for m in members], model.config.n_units),
+        counted_rows=min(m.counted_rows for m in members),
+        coverage_counts=np.repeat([m.coverage_counts for m in members], n_units, axis=0),
         constant=smallest == largest,
         held_out=all(m.coverage_held_out for m in members),
         n_rows=model.training.n_rows,

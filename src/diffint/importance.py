@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 # Between the mean over the units (1) and the maximum (∞). The maximum of hundreds of units is the
 # luck of one of them; this keeps the order of features from one training to the next
 # (docs/results/explanations.md).
-_SOFT_MAXIMUM = 2
+_SOFT_MAXIMUM = 3
 
 
 def tightness(

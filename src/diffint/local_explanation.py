@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +14,10 @@ from .asked import asked_count, asked_index
 from .attribution import attribute
 from .constraints import box_ends, range_text, readable, training_range
 from .contributions import feature_contributions
-from .formatting import counted, distinct_numbers, number, percent
-from .model import FittedModel
+from .errors import InputError
+from .formatting import counted, distinct_numbers, number, percent, shown_name
+from .frozen import Frozen
+from .model import FittedModel, Member
 from .patterns import Matches, match_rows
 from .scoring import anomaly_scores
 
@@ -27,7 +31,7 @@ SIDES = ("below", "inside", "above")
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation:
+class LocalExplanation(Frozen):
     """Why rows score as they do: plain arrays, from which texts and frames are made.
 
     Arrays are (rows,) or (rows, features), in the order of the rows that were explained.
@@ -36,19 +40,22 @@ class LocalExplanation:
     score, p_value: the anomaly score, and how rare so high a score is among normal rows.
     threshold: the score above which a row is flagged.
     unit: the pattern that the row comes nearest to; units are numbered through all members.
-    box_rows: how many training rows lie wholly inside its box; 0 where not counted.
+    box_rows: how many of `counted_rows` training rows lie wholly inside its box; 0 where none were
+        counted.
     nearest: (rows, members) the nearest pattern of every member.
     value: the row itself, in original units, NaN where missing.
     lower, upper: where the pattern's box lies, in original units, cut to the training range.
     binds_below, binds_above: whether that end lies inside the training range.
-    peers: how many training rows lie inside the box in all other features; `box_rows` of them
-        also lie between the two.
+    peers: how many of those rows with a value lie inside the box in all other features;
+        peers_inside: how many of these also lie between the two.
     side: −1 below, 0 inside, 1 above.
     distance: how far outside, in original units, 0 inside.
     expected: what the model makes of the cell, in original units.
     share: of the score, that the feature carries; a row's shares sum to 1, unless its score is 0.
     responsibility: what the features are ranked by, most responsible first.
-    constant: (features,) whether training knew a single value.
+    constant, whole: (features,) whether training knew a single value, only whole numbers.
+    counted_rows, n_rows: training rows that were counted, and all of them.
+    held_out: whether the p-values rest on rows that training had not seen.
     """
 
     feature_names: tuple[str, ...]
@@ -64,28 +71,38 @@ class LocalExplanation:
     binds_below: NDArray[np.bool_]
     binds_above: NDArray[np.bool_]
     peers: NDArray[np.int64]
+    peers_inside: NDArray[np.int64]
     side: NDArray[np.int8]
     distance: Array
     expected: Array
     share: Array
     responsibility: Array
     constant: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+    counted_rows: int
+    n_rows: int
+    held_out: bool
 
     def __len__(self) -> int:
         return len(self.score)
+
+    def __repr__(self) -> str:
+        return f"LocalExplanation({counted(len(self), 'row')}, {self.flagged.sum()} flagged)"
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
         """(rows,) whether the score is above the threshold."""
         return self.score > self.threshold
 
-    @property
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """(rows, features) the features of each row, most responsible first."""
         return np.argsort(-self.responsibility, axis=1, kind="stable")
 
     def features_for(self, part: float = 0.8) -> NDArray[np.int64]:
         """(rows,) how many features it takes, largest first, to make up that part of the score."""
+        if not 0 < part <= 1:
+            raise InputError(f"part={part!r} must be above 0 and at most 1")
         cumulated = np.cumsum(-np.sort(-self.share, axis=1), axis=1)
         return 1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1)
 
@@ -134,19 +151,40 @@ class LocalExplanation:
         lines += [f"  {i}. {reason}" for i, reason in enumerate(self.reasons(row, n_reasons), 1)]
         return "\n".join(lines)
 
+    def plot(self, row: int, n_features: int = 10) -> Figure:
+        """A waterfall of a row's score, feature by feature."""
+        from .plots import waterfall
+
+        return waterfall(self, row, n_features)
+
     def headline(self, row: int) -> str:
         """A row's score and pattern in a sentence or two."""
+        row = asked_index(row, len(self), "row", "explained")
         score, threshold = distinct_numbers(self.score[row], self.threshold)
         verdict = "above" if self.flagged[row] else "not above"
-        n_rows = int(self.box_rows[row])
-        follow = f" (which {counted(n_rows, 'training row')} fit{'s' * (n_rows == 1)})"
-        outside = int((self.side[row] != 0).sum())
-        of_all = counted(len(self.feature_names), "range")
+        p_value = f"p = {number(self.p_value[row], 2)}"
+        if not self.held_out:
+            p_value += ", optimistic: from the training rows"
+        outside, n_features = int((self.side[row] != 0).sum()), len(self.feature_names)
+        if outside == 0:
+            left = "lies inside all its ranges"
+        elif outside == n_features:
+            left = "leaves its only range" if n_features == 1 else f"leaves all {outside} ranges"
+        else:
+            left = f"leaves {outside} of its {n_features} ranges"
         return (
-            f"Row {row}: score {score}, {verdict} the threshold of {threshold} "
-            f"(p = {number(self.p_value[row], 2)}). It comes nearest to pattern {self.unit[row]}"
-            f"{follow if n_rows else ''} and "
-            + (f"leaves {outside} of its {of_all}." if outside else "lies inside all its ranges.")
+            f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
+            f"comes nearest to pattern {self.unit[row]}{self._who_fits(row)} and {left}."
+        )
+
+    def _who_fits(self, row: int) -> str:
+        if not self.counted_rows:
+            return ""
+        sample = "" if self.counted_rows == self.n_rows else "a sample of "
+        n_rows = int(self.box_rows[row])
+        return (
+            f" (which {n_rows:,} of {sample}{counted(self.counted_rows, 'training row')} "
+            f"fit{'s' * (n_rows == 1)})"
         )
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
@@ -154,71 +192,95 @@ class LocalExplanation:
 
         Features that carry nothing are not named.
         """
+        row = asked_index(row, len(self), "row", "explained")
         order = self.order[row][: asked_count(n_reasons, "reasons")]
-        return [self.reason(row, j) for j in order if self.responsibility[row, j] > 0]
+        return [self.reason(row, int(j)) for j in order if self.responsibility[row, j] > 0]
+
+    def brief(self, row: int, n_reasons: int = 3) -> str:
+        """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
+        parts = []
+        for j in self.order[row][:n_reasons]:
+            if not self.responsibility[row, j] > 0:
+                break
+            lower, upper, side = self.lower[row, j], self.upper[row, j], self.side[row, j]
+            value, low, up = distinct_numbers(self.value[row, j], lower, upper)
+            ends = range_text(lower, upper, low, up, True, True)
+            where = ("below", "within", "above")[side + 1] if lower != upper else "not"
+            share = percent(self.share[row, j])
+            parts.append(f"{self.feature_names[j]} = {value} {where} {ends} ({share})")
+        return "; ".join(parts)
 
     def reason(self, row: int, feature: int) -> str:
         """What there is to say about one cell."""
-        j = feature
-        name, value = self.feature_names[j], self.value[row, j]
+        row = asked_index(row, len(self), "row", "explained")
+        j = asked_index(feature, len(self.feature_names), "feature", "explained")
+        name, value = shown_name(self.feature_names[j]), self.value[row, j]
         if np.isnan(value):
             return f"{name} is missing; it carries nothing."
         share = f"it carries {percent(self.share[row, j])} of the score."
         lower, upper = self.lower[row, j], self.upper[row, j]
-        shown, expected, low, up = distinct_numbers(value, self.expected[row, j], lower, upper)
-        if self.constant[j]:
-            return f"{name} = {shown}, and was {low} in every training row; {share}"
+        shown, low, up = distinct_numbers(value, lower, upper)
+        side = int(self.side[row, j])
         if np.isnan(lower):
             return f"{name} = {shown}, of which the pattern knows nothing; {share}"
-        side = int(self.side[row, j])
+        if self.constant[j]:
+            always = f"but was {low} in every" if side else "as in every"
+            return f"{name} = {shown}, {always} training row; {share}"
         binds_below = bool(self.binds_below[row, j]) or side < 0
         binds_above = bool(self.binds_above[row, j]) or side > 0
         ends = range_text(lower, upper, low, up, binds_below, binds_above)
         if side == 0:
-            if lower != upper and binds_below != binds_above:
-                ends = f"its range (at {f'least {low}' if binds_below else f'most {up}'})"
-            within = f"within {ends}" if binds_below or binds_above else "an ordinary value"
-            return f"{name} = {shown} is {within}, but {expected} would fit the rest; {share}"
+            return f"{name} = {shown} is {self._within(row, j, low, up, ends)}; {share}"
         relation = "not" if lower == upper else "above" if side > 0 else "below"
         one_sided = lower != upper and binds_below != binds_above
         known = self._known_from(row, j, "which {} keep" if one_sided else "where {} lie")
         return f"{name} = {shown} is {relation} {ends}, {known}; {share}"
 
-    def plot(self, row: int, n_features: int = 10) -> Figure:
-        """The features' parts of one row's score (counted from 0), as a waterfall."""
-        from .plots import waterfall
-
-        return waterfall(self, row, n_features)
+    def _within(self, row: int, j: int, low: str, up: str, ends: str) -> str:
+        """Where an ordinary value lies, and what would fit the rest of the row better."""
+        binds_below, binds_above = self.binds_below[row, j], self.binds_above[row, j]
+        if self.lower[row, j] == self.upper[row, j]:
+            where = "as in the pattern"
+        elif not (binds_below or binds_above):
+            where = "an ordinary value"
+        elif binds_below != binds_above:
+            where = f"within its range (at {f'least {low}' if binds_below else f'most {up}'})"
+        else:
+            where = f"within {ends}"
+        value, expected = self.value[row, j], self.expected[row, j]
+        expected = np.round(expected) if self.whole[j] else expected
+        if np.isnan(expected) or expected == value:
+            return where
+        return f"{where}, while {distinct_numbers(expected, value)[0]} would fit the rest better"
 
     def _known_from(self, row: int, j: int, phrase: str) -> str:
         """Which training rows the range is known from: those that are like this row otherwise."""
-        n_peers, n_inside = int(self.peers[row, j]), int(self.box_rows[row])
-        if n_peers == 0:
+        n_peers, n_inside = int(self.peers[row, j]), int(self.peers_inside[row, j])
+        if n_inside == 0:
             return "the range of the pattern"
-        share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
-        rows = f"{n_peers:,} training rows that otherwise fit the pattern"
+        sampled = "" if self.counted_rows == self.n_rows else "sampled "
         if n_peers == 1:
-            share, rows = ("", "the one training row that otherwise fits the pattern")
             phrase = phrase.replace("keep", "keeps").replace("lie", "lies")
-            if not n_inside:
-                return "the range of the pattern"
-        return phrase.format(f"{share} {rows}".strip())
+            return phrase.format(f"the one {sampled}training row that otherwise fits the pattern")
+        share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
+        rows = f"{n_peers:,} {sampled}training rows that otherwise fit the pattern"
+        return phrase.format(f"{share} {rows}")
 
 
 def explain_rows(
     model: FittedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
 ) -> LocalExplanation:
     """Explain rows in original units. x: (rows, features)"""
-    x = np.asarray(x, dtype=np.float64)
+    x = np.array(x, dtype=np.float64)  # a copy: the explanation is to outlive the caller's rows
     score = anomaly_scores(model, x, n_jobs)
     parts = feature_contributions(model, x, n_jobs)
     found = attribute(model, x, n_jobs)
     matches = match_rows(model, x, n_jobs)
-    lower, upper, peers, box_rows = _own_ranges(model, matches)
+    lower, upper = _own_ranges(model, matches)
     side = np.sign(matches.excess).astype(np.int8)
     ends = readable(lower, upper, model.features, x)
     # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
-    inside = (side == 0) & ~np.isnan(x)
+    inside = (side == 0) & ~np.isnan(x) & ~np.isnan(ends.lower)
     low, up = ends.lower.copy(), ends.upper.copy()
     low[inside], up[inside] = np.fmin(low, x)[inside], np.fmax(up, x)[inside]
     low[side < 0], up[side > 0] = np.fmax(low, x)[side < 0], np.fmin(up, x)[side > 0]
@@ -226,43 +288,41 @@ def explain_rows(
     smallest, largest = training_range(model.features)
     total = parts.sum(axis=1, keepdims=True)
     n_units = model.config.n_units
+
+    def own(what: Callable[[Member], NDArray[Any]]) -> NDArray[Any]:
+        """Something of each row's own unit."""
+        return np.stack([what(member) for member in model.members])[matches.member, matches.unit]
+
     return LocalExplanation(
         feature_names=model.feature_names,
         score=score,
         p_value=model.calibration.p_values(score),
         threshold=threshold,
         unit=matches.member * n_units + matches.unit,
-        box_rows=box_rows,
+        box_rows=own(lambda member: member.box_rows),
         nearest=matches.units + np.arange(len(model.members)) * n_units,
         value=x,
         lower=low,
         upper=up,
         binds_below=ends.binds_below,
         binds_above=ends.binds_above,
-        peers=peers,
+        peers=own(lambda member: member.peers),
+        peers_inside=own(lambda member: member.peers_inside),
         side=side,
         distance=distance,
         expected=found.expected,
         share=parts / np.where(total > 0, total, 1.0),
         responsibility=found.responsibility,
         constant=smallest == largest,
+        whole=model.features.whole,
+        counted_rows=min(member.counted_rows for member in model.members),
+        n_rows=model.training.n_rows,
+        held_out=model.calibration.held_out,
     )
 
 
-def _own_ranges(
-    model: FittedModel, matches: Matches
-) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Each row's own box in original units, and the training rows that it is known from.
-
-    → lower, upper and peers (rows, features), box rows (rows,)
-    """
-    lower, upper = np.empty((2, *matches.excess.shape))
-    peers = np.empty(lower.shape, dtype=np.int64)
-    box_rows = np.empty(len(lower), dtype=np.int64)
-    for i, member in enumerate(model.members):
-        own = np.flatnonzero(matches.member == i)
-        unit = matches.unit[own]
-        low, up = box_ends(member)
-        lower[own], upper[own] = low[unit], up[unit]
-        peers[own], box_rows[own] = member.peers[unit], member.box_rows[unit]
-    return lower, upper, peers, box_rows
+def _own_ranges(model: FittedModel, matches: Matches) -> tuple[Array, Array]:
+    """Each row's own box in original units. → (rows, features) twice"""
+    ends = [box_ends(member) for member in model.members]
+    lower, upper = (np.stack([end[side] for end in ends]) for side in (0, 1))
+    return lower[matches.member, matches.unit], upper[matches.member, matches.unit]

@@ -12,14 +12,12 @@ from .intervals.fused import bounded_log_box_memberships, gradients
 from .model import FeatureSummary, joint_depth
 
 QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
-PATTERN_SHARE = 0.95  # the central share of a pattern's rows that its range holds
 MATCH_FLOOR = 0.25
 BINS = 32
 _SMALLEST_SCALE = 1e-3
 _FEWEST_ROWS = 2  # that fit the box of a pattern
 
 Array = NDArray[np.float32]
-Counts = NDArray[np.int64]
 
 
 def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float) -> Array:
@@ -52,15 +50,17 @@ def coverages(rows: Array, lower: Array, upper: Array) -> Array:
 def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray[Any]) -> Array:
     """Share of rows between a unit's 1, 2, … most important bounds together; → (units, n)
 
-    A missing value does not leave an interval.
+    Of the rows that have a value in each of them, 1 where there are none.
     """
     depth = joint_depth(rows.shape[1])
     order = np.argsort(-importance, axis=1, kind="stable")[:, :depth]
     shares = np.empty((len(lower), depth), dtype=np.float32)
     for k, chosen in enumerate(order):
         values = rows[:, chosen]
-        outside = (values < lower[k, chosen]) | (values > upper[k, chosen])
-        shares[k] = 1.0 - np.logical_or.accumulate(outside, axis=1).mean(axis=0)
+        inside = (values >= lower[k, chosen]) & (values <= upper[k, chosen])
+        kept = np.logical_and.accumulate(inside, axis=1).sum(axis=0)
+        present = np.logical_and.accumulate(~np.isnan(values), axis=1).sum(axis=0)
+        shares[k] = np.where(present > 0, kept / np.maximum(present, 1), 1.0)
     return shares
 
 
@@ -85,51 +85,44 @@ def own_units(
     return log_box.argmax(axis=1)
 
 
-def pattern_ranges(
-    rows: Array, unit: NDArray[np.intp], n_units: int
-) -> tuple[NDArray[np.int64], Array, Array]:
-    """Rows per unit, and the ends of the central 95 % of each unit's rows.
+class Counts(NamedTuple):
+    """Rows inside boxes; see `compiled.boxes.count_inside`.
 
-    rows: (rows, features) scaled; unit: (rows,) whose they are
-    → (units,), (units, features), (units, features); NaN where a unit has no present value
+    inside: (units,); peers, peers_inside: (units, features)
     """
-    counts = np.bincount(unit, minlength=n_units)
-    ends = np.full((2, n_units, rows.shape[1]), np.nan, dtype=np.float32)
-    by_unit = np.argsort(unit, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    for k in np.flatnonzero(counts):
-        ends[:, k] = _central_range(rows[by_unit[starts[k] : starts[k + 1]]])
-    return counts, ends[0], ends[1]
+
+    inside: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    peers_inside: NDArray[np.int64]
 
 
-def count_peers(rows: Array, lower: Array, upper: Array) -> tuple[Counts, Counts]:
+def count_peers(rows: Array, lower: Array, upper: Array) -> Counts:
     """Rows wholly inside each box, and rows inside all its sides but perhaps one.
 
-    rows: (rows, features) scaled; lower, upper: (units, features) → (units,), (units, features)
+    rows: (rows, features) scaled; lower, upper: (units, features)
     """
     inside = np.zeros(len(lower), dtype=np.int64)
-    leaving = np.zeros(lower.shape, dtype=np.int64)
-    count_inside(rows, lower, upper, inside, leaving)
-    return inside, inside[:, None] + leaving
+    kept, left = np.zeros((2, *lower.shape), dtype=np.int64)
+    count_inside(rows, lower, upper, inside, kept, left)
+    return Counts(inside, kept + left, kept)
 
 
 class Boxes(NamedTuple):
-    """What is known of a member's boxes from its rows.
+    """What is known of a member's boxes.
 
-    own_unit: (rows,) the pattern that each training row follows; scale: of the half-widths;
-    lower, upper: (units, features); rows, peers: as `count_peers` counts them.
+    is_pattern: (units,); scale: of the half-widths; lower, upper: (units, features); counts: of the
+    rows inside them.
     """
 
-    own_unit: NDArray[np.intp]
+    is_pattern: NDArray[np.bool_]
     scale: float
     lower: Array
     upper: Array
-    rows: Counts
-    peers: Counts
+    counts: Counts
 
 
 def find_boxes(
-    own_rows: Array,
+    rows: Array,
     clipped: Array,
     unclipped: Array,
     center: Array,
@@ -139,24 +132,22 @@ def find_boxes(
 ) -> Boxes:
     """Which units are patterns, and how far their boxes must reach to cover rows left out.
 
-    A pattern is a unit that some training row follows and whose box several of them fit: what a
-    single row fits is no pattern. Where there is none such, every unit that some row follows is.
+    A pattern is a unit whose box several training rows fit: what a single row fits is no pattern.
+    Where there is none such, every unit is.
 
-    own_rows: (rows, features) trained on; clipped, unclipped: (rows, features) to be covered;
-    center, half_width: (units, features), all scaled
+    rows: (rows, features) to count; clipped, unclipped: (rows, features) to be covered; center,
+    half_width: (units, features), all scaled
     """
     lower, upper = center - half_width, center + half_width
     allowed = np.ones(len(center), dtype=bool)
     while True:
-        own_unit = own_units(own_rows, lower, upper, temperature, allowed)
-        followed = np.bincount(own_unit, minlength=len(center)) > 0
-        unit = own_units(clipped, lower, upper, temperature, followed)
+        unit = own_units(clipped, lower, upper, temperature, allowed)
         scale = covering_scale(reaches(unclipped, unit, center, half_width), coverage)
         reach = np.float32(scale) * half_width
-        rows, peers = count_peers(own_rows, center - reach, center + reach)
-        fitting = followed & (rows >= _FEWEST_ROWS)
-        if not allowed.all() or not fitting.any() or (fitting == followed).all():
-            return Boxes(own_unit, scale, center - reach, center + reach, rows, peers)
+        counts = count_peers(rows, center - reach, center + reach)
+        fitting = counts.inside >= _FEWEST_ROWS
+        if not allowed.all() or not fitting.any() or fitting.all():
+            return Boxes(allowed, scale, center - reach, center + reach, counts)
         allowed = fitting  # and once more, with those alone
 
 
@@ -184,18 +175,6 @@ def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
     rank = min(int(np.ceil((len(reach) + 1) * coverage)), len(reach))
     # A row that sits on every center is no reason for boxes without extent.
     return float(max(np.sort(reach)[rank - 1], _SMALLEST_SCALE))
-
-
-def _central_range(rows: Array) -> NDArray[np.float64]:
-    """`np.nanquantile` of both ends of the central share, many times faster. → (2, features)"""
-    ordered = np.sort(rows, axis=0)  # missing cells last
-    present = (~np.isnan(rows)).sum(axis=0)
-    tail = (1.0 - PATTERN_SHARE) / 2
-    place = np.maximum(present - 1, 0) * np.array([[tail], [1.0 - tail]])
-    below = np.floor(place).astype(np.intp)
-    above = np.minimum(below + 1, np.maximum(present - 1, 0))
-    low, high = np.take_along_axis(ordered, below, 0), np.take_along_axis(ordered, above, 0)
-    return low + (high - low) * (place - below)
 
 
 def summarise_features(x: NDArray[Any]) -> FeatureSummary:

@@ -40,18 +40,19 @@ class Member(Frozen):
     support: (units, features) bias-corrected running mean of memberships during training.
     mean_membership: (units, features) mean over the training rows, after training.
     stability: (units, features) agreement of the matched units of all members, in [0, 1].
-    pattern_rows: (units,) training rows for which the unit has the largest code.
-    pattern_lower, pattern_upper: (units, features) ends of the central 95 % of those rows, NaN
-        where there are none.
+    is_pattern: (units,) whether the unit is one of those that rows are matched to.
     box_scale: half-widths of a unit's box, as a multiple of those of its intervals.
-    box_rows: (units,) training rows wholly inside the box.
-    peers: (units, features) training rows inside all of its other sides: the rows that a value of
-        this feature can be compared with.
-    training_coverage: (units, features) share of the training rows inside the side of the box.
-    coverage: (units, features) the same of the measured rows.
-    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides.
-    coverage_rows: how many rows that was measured on; `coverage_held_out`: whether the member
-        had not seen them.
+    counted_rows: training rows, seen by the member or not, that the next three were counted on.
+    box_rows: (units,) rows wholly inside the box.
+    peers: (units, features) rows with a value of this feature that are inside all other sides: the
+        rows that a value can be compared with; peers_inside: those also inside this side.
+    training_coverage: (units, features) share of the member's rows inside the side of the box.
+    coverage: (units, features) the same of rows to be measured on.
+    coverage_counts: (features,) how many of those have a value.
+    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides, of
+        the rows that have a value in each.
+    coverage_rows: how many rows were measured on; `coverage_held_out`: whether the member had not
+        seen them.
     history: (epochs,) training loss.
     center_movement, half_width_movement: mean distance from the start, in scaled units.
     n_rows: training rows of this member.
@@ -64,14 +65,15 @@ class Member(Frozen):
     support: Array
     mean_membership: Array
     stability: Array
-    pattern_rows: NDArray[np.int64]
-    pattern_lower: Array
-    pattern_upper: Array
+    is_pattern: NDArray[np.bool_]
     box_scale: float
+    counted_rows: int
     box_rows: NDArray[np.int64]
     peers: NDArray[np.int64]
+    peers_inside: NDArray[np.int64]
     training_coverage: Array
     coverage: Array
+    coverage_counts: NDArray[np.int64]
     joint_coverage: Array
     coverage_rows: int
     coverage_held_out: bool
@@ -104,11 +106,6 @@ class Member(Frozen):
     def box_upper(self) -> Array:
         """(units, features)"""
         return self.center + self.box_half_width
-
-    @property
-    def is_pattern(self) -> NDArray[np.bool_]:
-        """(units,) whether any training row is the unit's own; the others describe nothing."""
-        return self.pattern_rows > 0
 
 
 @dataclass(frozen=True, eq=False)

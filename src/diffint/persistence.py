@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .calibration import MAX_SCORES, Calibration
 from .config import Config, check_false_positive_rate
 from .errors import ModelFileError
+from .files.whole import write_whole
 from .measuring import BINS, QUANTILE_LEVELS
 from .model import (
     Decoder,
@@ -37,17 +38,15 @@ FORMAT_VERSION = 2
 _FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
 _LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
 _LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
-_MAY_HOLD_NAN = (
-    "pattern_lower",
-    "pattern_upper",
-    "scaler.constant",
-    "quantiles",
-    "bin_edges",
-)
-# What version 1 did not have: settings that had no effect, boxes that were the intervals.
+_MAY_HOLD_NAN = ("joint_coverage", "scaler.constant", "quantiles", "bin_edges")
+# What version 1 did not have: settings that had no effect, and boxes that were the intervals, with
+# no rows counted in them.
 _CONFIG_OF_V1 = {"interval_rate": 1.0, "coverage_weight": 0.0, "box_coverage": 0.0}
-_MEMBER_OF_V1 = {"box_scale": 1.0}
-_ARRAYS_SINCE_V2 = ("box_rows", "peers", "training_coverage")
+_MEMBER_OF_V1 = {"box_scale": 1.0, "counted_rows": 0}
+_ARRAYS_SINCE_V2 = (
+    *("is_pattern", "box_rows", "peers", "peers_inside", "training_coverage"),
+    "coverage_counts",
+)
 
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
@@ -107,37 +106,9 @@ def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any
     return fitted, model["settings"]
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file by way of a temporary neighbour, so that it is never seen half written."""
-    path = Path(os.path.realpath(path))  # through links, to what they point to
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give a file name to write to")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
-    if path.exists() and not path.is_file():  # a pipe or a device has no old content to keep
-        path.write_bytes(content)
-        return
-    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}")
-    try:
-        # Created by the user's own rights; an existing file keeps those it has.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            os.chmod(temporary, path.stat().st_mode & 0o7777)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 _MEMBER_SCALARS = {
     "box_scale": float,
+    "counted_rows": int,
     "coverage_rows": int,
     "coverage_held_out": bool,
     "center_movement": float,
@@ -198,6 +169,7 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
             "settings": {
                 "false_positive_rate": check_false_positive_rate(settings["false_positive_rate"]),
                 "named": _checked(settings["named"], bool),
+                "id_column": _id_column(settings.get("id_column")),
             },
         }
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -227,6 +199,10 @@ def _flag_rates(raw: Any) -> FlagRates | None:
     return rates
 
 
+def _id_column(value: Any) -> str | None:
+    return None if value is None else str(_checked(value, str))
+
+
 def _checked(value: Any, kind: type) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
@@ -252,19 +228,20 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
         "support": box,
         "mean_membership": box,
         "stability": box,
-        "pattern_rows": ("I64", (k,)),
-        "pattern_lower": box,
-        "pattern_upper": box,
+        "is_pattern": ("BOOL", (k,)),
         "box_rows": ("I64", (k,)),
         "peers": ("I64", (k, d)),
+        "peers_inside": ("I64", (k, d)),
         "training_coverage": box,
         "coverage": box,
+        "coverage_counts": ("I64", (d,)),
         "joint_coverage": ("F32", (k, joint_depth(d))),
         "history": ("F64", (model["training"].epochs,)),
         **{f"scaler.{f.name}": per_feature for f in fields(Scaler) if f.name != "kind"},
     }
     if model["version"] == 1:
         member = {name: shape for name, shape in member.items() if name not in _ARRAYS_SINCE_V2}
+        member["pattern_rows"] = ("I64", (k,))
     levels = len(QUANTILE_LEVELS)
     shapes: Shapes = {
         f"members.{i}.{name}": expected
@@ -315,11 +292,7 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
     for i, scalars in enumerate(model["members"]):
         own = f"members.{i}."
         if model["version"] == 1:
-            uncounted = np.zeros(arrays[own + "center"].shape, dtype=np.int64)
-            arrays.update({own + "box_rows": uncounted[:, 0], own + "peers": uncounted})
-            arrays[own + "training_coverage"] = arrays[own + "coverage"]
-            # Measured in the order of another importance: of no use any more.
-            arrays[own + "joint_coverage"] = np.full_like(arrays[own + "joint_coverage"], np.nan)
+            arrays.update({own + name: value for name, value in _filled_in(arrays, own, scalars)})
         member = Member(
             scaler=Scaler(kind=config.scaling, **part(own + "scaler.", Scaler)),
             decoder=Decoder(**part(own + "decoder.", Decoder)),
@@ -339,6 +312,21 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
         training=model["training"],
         flag_rates=model["flag_rates"],
     )
+
+
+def _filled_in(
+    arrays: dict[str, NDArray[Any]], own: str, scalars: dict[str, Any]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What a version 1 file lacks, from what it has."""
+    coverage = arrays[own + "coverage"]
+    yield "is_pattern", arrays.pop(own + "pattern_rows") > 0
+    yield "box_rows", np.zeros(len(coverage), dtype=np.int64)
+    yield "peers", np.zeros(coverage.shape, dtype=np.int64)
+    yield "peers_inside", np.zeros(coverage.shape, dtype=np.int64)
+    yield "training_coverage", coverage
+    yield "coverage_counts", np.full(coverage.shape[1], scalars["coverage_rows"])
+    # Measured in the order of another importance: of no use any more.
+    yield "joint_coverage", np.full_like(arrays[own + "joint_coverage"], np.nan)
 
 
 def _possible(scaler: Scaler) -> bool:

@@ -31,12 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, InputTypeError
-from .formatting import number
+from .formatting import bounds_beside, exact_number, rounded_down, rounded_up
 from .frozen import Frozen
 from .interval_network import IntervalNetwork, Range, interval_network
 from .model import FittedModel
 from .scaling import Scaler
 from .scoring import anomaly_scores
+from .table import default_names
 
 Array = NDArray[np.float64]
 
@@ -78,7 +79,10 @@ class RegionCertificate(Frozen):
         return "none flagged" if self.certainly_passed() else "undecided"
 
     def text(self) -> str:
-        """The region, its bounds and the verdict in plain language."""
+        """The region, its bounds and the verdict in plain language.
+
+        The region's ends are written in full, its bounds rounded outwards.
+        """
         bounded = [
             f"{name} {_range(low, high)}"
             for name, low, high in zip(
@@ -87,10 +91,10 @@ class RegionCertificate(Frozen):
             if np.isfinite(low) or np.isfinite(high)
         ]
         where = ", ".join(bounded) if bounded else "any values at all"
-        lines = [
-            f"Every complete row with {where} scores between {number(self.lower)} and "
-            f"{number(self.upper)}."
-        ]
+        low, high = rounded_down(self.lower), rounded_up(self.upper)
+        if self.threshold is not None:
+            low, high, threshold = bounds_beside(self.lower, self.upper, self.threshold)
+        lines = [f"Every complete row with {where} scores between {low} and {high}."]
         if self.threshold is not None:
             said = {
                 "all flagged": "all of them are certain to be flagged",
@@ -98,7 +102,7 @@ class RegionCertificate(Frozen):
                 "undecided": "whether they are flagged is not decided by these bounds; more "
                 "splits tighten them",
             }[self.verdict]
-            lines.append(f"With the threshold at {number(self.threshold)}, {said}.")
+            lines.append(f"With the threshold at {threshold}, {said}.")
         return "\n".join(lines)
 
     def _threshold(self, threshold: float | None) -> float:
@@ -118,9 +122,9 @@ def certify_region(
 ) -> RegionCertificate:
     """Bounds on the score of every complete row in a region.
 
-    lower, upper: ends in original units, one per feature or a mapping from names to ends, the
-    rest being unbounded; None: unbounded. splits: how often a part may be halved to tighten the
-    bounds.
+    lower, upper: ends in original units, one per feature or a mapping (or labelled series) from
+    names to ends, the rest being unbounded; None: unbounded. splits: how often a part may be
+    halved to tighten the bounds.
     """
     if isinstance(splits, bool) or not isinstance(splits, numbers.Integral) or splits < 0:
         raise InputError(f"splits={splits!r} must be a whole number of at least 0")
@@ -152,8 +156,8 @@ def _read_region(names: tuple[str, ...], lower: Any, upper: Any) -> tuple[Array,
     low, high = _read_ends(names, lower, "lower"), _read_ends(names, upper, "upper")
     for j in np.flatnonzero(low > high):
         raise InputError(
-            f"the region is empty: feature {names[j]!r} has lower end {low[j]:g} above its upper "
-            f"end {high[j]:g}; swap them"
+            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])} "
+            f"above its upper end {exact_number(high[j])}; swap them"
         )
     for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)):
         raise InputError(f"the region is empty: no finite value of {names[j]!r} lies in it")
@@ -164,24 +168,24 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
     unbounded = -np.inf if which == "lower" else np.inf
     if ends is None:
         return np.full(len(names), unbounded)
-    if hasattr(ends, "to_dict"):  # a pandas series; without names it is taken by position
-        named = ends.to_dict()
-        ends = named if any(isinstance(name, str) for name in named) else ends
     if isinstance(ends, Mapping):
-        values: Any = np.full(len(names), unbounded, dtype=object)
-        for name, end in ends.items():
-            if name not in names:
-                known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
-                raise InputError(f"{which} names {name!r}, which is no feature; there are {known}")
-            values[names.index(name)] = end
-    else:
-        values = ends
+        ends = _ends_by_name(names, list(ends), list(ends.values()), which)
+    elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
+        labels = list(ends.index)
+        counted_off = labels == list(range(len(names)))
+        if not counted_off or list(names) != default_names(len(names)):
+            ends = _ends_by_name(names, labels, list(ends), which)
+    elif hasattr(ends, "columns"):
+        raise InputTypeError(
+            f"{which} is a table; pass one row of it (.iloc[0]), or a mapping from feature names "
+            "to ends"
+        )
     try:
-        array = np.asarray(values)
+        array = np.asarray(ends)
         if array.dtype.kind in "USmMc":
             raise TypeError(f"{array.dtype} values")
         array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(
             f"{which} must hold one number per feature, or map feature names to numbers ({error})"
         ) from error
@@ -197,12 +201,32 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
     return array
 
 
+def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], which: str) -> Any:
+    """One end per feature, infinite where none is named. Names are compared as strings."""
+    values = np.full(len(names), -np.inf if which == "lower" else np.inf, dtype=object)
+    named = set()
+    for label, end in zip(labels, ends, strict=True):
+        name = str(label)
+        if name not in names:
+            known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
+            raise InputError(
+                f"{which} names {label!r}, which is no feature; there are {known}; to go by "
+                "position, pass a list or an array of one end per feature"
+            )
+        if name in named:
+            raise InputError(f"{which} names feature {name!r} more than once; give it one end")
+        named.add(name)
+        values[names.index(name)] = end
+    return values
+
+
 def _range(low: float, high: float) -> str:
+    lower, upper = exact_number(low), exact_number(high)
     if low == high:
-        return f"= {number(low, 5)}"
+        return f"= {lower}"
     if np.isinf(low):
-        return f"≤ {number(high, 5)}"
-    return f"≥ {number(low, 5)}" if np.isinf(high) else f"in [{number(low, 5)}, {number(high, 5)}]"
+        return f"≤ {upper}"
+    return f"≥ {lower}" if np.isinf(high) else f"in [{lower}, {upper}]"
 
 
 # --- Splitting ---------------------------------------------------------------------------------

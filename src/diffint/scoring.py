@@ -52,7 +52,8 @@ def reconstructions(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDA
     for member in model.members:
         scaled = evaluate(model, member, x, n_jobs, reconstruct=True).reconstruction
         original = member.scaler.to_original(scaled)
-        knows = ~np.isnan(original[0])  # a member may have seen no value of a rare feature
+        # A member may have seen no value of a rare feature.
+        knows = (member.scaler.divisor > 0) | ~np.isnan(member.scaler.constant)
         total += np.where(knows, original, 0.0)
         known += knows
     return np.where(known > 0, total / np.maximum(known, 1), np.nan)

@@ -16,9 +16,11 @@ def test_demo(tmp_path):
     done = run("demo", "--folder", str(tmp_path / "out"), "--top", "5")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    for expected in ("malignant", "AUROC 0.9", "worst area", "Model file:"):
+    for expected in ("malignant", "AUROC 0.9", "worst area", "Model:", "diffint explain"):
         assert expected in done.stdout
-    shown = done.stdout.partition("Model file:")[0]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "rows are flagged" in report
+    shown = done.stdout.partition("Model:")[0]
     assert max(len(line) for line in shown.splitlines()) <= 80
     assert "…" not in shown  # nothing cut off
     detector = DiffInt.load(tmp_path / "out" / "breast-cancer.diffint")

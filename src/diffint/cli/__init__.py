@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from ..version import __version__
+from .constraints import constraints
 from .demo import demo
+from .explain import explain
+from .fit import fit
+from .info import info
+from .report import report
+from .score import score
 
 app = typer.Typer(
     name="diffint",
@@ -36,16 +43,40 @@ def options(
     """Interpretable anomaly detection for numerical tables."""
 
 
-app.command()(demo)
+for command in (fit, score, explain, constraints, info, report, demo):
+    app.command()(command)
 
 
 def main() -> None:
-    """Run the command; bad input ends with one message and exit code 2."""
+    """Run the command; bad input ends with one message and exit code 2.
+
+    ``--debug`` anywhere shows where an error came from.
+    """
+    debug = "--debug" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our signs shows others
     try:
         app()
-    except (ValueError, OSError) as error:
-        print(f"diffint: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. What is left in the buffer has no reader.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        print("diffint: interrupted; nothing was written", file=sys.stderr)
+        raise SystemExit(130) from None
+    except (ValueError, OSError, RuntimeError, MemoryError) as error:
+        if debug:
+            raise
+        print(f"diffint: {_message(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "out of memory; try fewer columns or rows"
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename!r}: " if error.filename else ""
+        return f"{place}{error.strerror}"
+    return str(error)

@@ -15,21 +15,25 @@ from rich.table import Table
 
 from ..datasets import breast_cancer
 from ..estimator import DiffInt
+from ..files.reading import ReadingOptions
 from ..formatting import distinct_numbers
 from ..local_explanation import LocalExplanation
+from .report import write_report
 
 _SEED = 0
 _REASONS = 3
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to put the model file.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Where to put the files.")] = Path("demo"),
     top: Annotated[int, typer.Option(min=1, help="How many rows to show.")] = 10,
 ) -> None:
-    """Fit on the embedded table and show the most anomalous rows with their reasons.
+    """Go the whole way on the embedded table: fit, score, explain, and write a report.
 
     The table holds 569 biopsies with 30 measurements each. The detector learns from benign ones
     alone; malignant ones are what it should find.
+
+    Example: diffint demo --folder /tmp/demo --top 5
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -59,7 +63,8 @@ def demo(
     labels = table.y[test]
     _show_rows(console, explanation, test, labels, top)
     worst = int(np.argmax(scores))
-    console.print(f"\nThe first of them in words. {explanation.text(worst, 1)}")
+    words = explanation.text(worst, 1).replace(f"Row {worst}:", f"Row {test[worst]}:", 1)
+    console.print(f"\nThe first of them in words. {words}")
     console.print(f"\n{_an_almost_normal_row(detector, frame.iloc[test], flagged, scores)}")
 
     hits = int((flagged & (labels == 1)).sum())
@@ -70,13 +75,21 @@ def demo(
     )
     console.print(
         f"Flagged at a false-positive rate of 5 %: {int(flagged.sum())} rows, "
-        f"{hits} of them malignant."
+        f"{hits} of them malignant.\n"
     )
-    path = folder / "breast-cancer.diffint"
-    detector.save(path)
-    console.print(f"\nModel file: {path}", soft_wrap=True)
+    model, rows, report = (
+        folder / name for name in ("breast-cancer.diffint", "biopsies.csv", "report.html")
+    )
+    detector.id_column_ = "biopsy"
+    detector.save(model)
+    frame.iloc[test].rename_axis("biopsy").to_csv(rows)
+    write_report(detector, str(rows), str(report), ReadingOptions())
+    for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
+        console.print(f"{what + ':':<10} {path}", soft_wrap=True)
     console.print(
-        f"Try next: print(DiffInt.load({str(path)!r}).explain_global().text()), or the README.",
+        f"\nOpen the report in a browser, or try next:\n"
+        f"  diffint explain {model} {rows} --top 1\n"
+        f"  diffint constraints {model}",
         soft_wrap=True,
     )
 
@@ -96,7 +109,9 @@ def _an_almost_normal_row(
     """What would have made the flagged row with the lowest score normal."""
     lowest = np.flatnonzero(flagged)[np.argmin(scores[flagged])]
     text = detector.nearest_normal(rows.iloc[[lowest]]).text(0)
-    return f"And row {rows.index[lowest]}, flagged by a hair:{text.removeprefix('Row 0')}"
+    return (
+        f"And row {rows.index[lowest]}, flagged by a hair,{text.removeprefix('Row 0').lstrip(':')}"
+    )
 
 
 def _show_rows(

@@ -8,11 +8,12 @@ from ..compiling import compiled
 
 
 @compiled
-def count_inside(rows, lower, upper, inside, leaving):
-    """Fill inside (units,) and leaving (units, features) with counts of rows.
+def count_inside(rows, lower, upper, inside, kept, left):
+    """Add to inside (units,), kept and left (units, features) how many rows there are of each.
 
-    inside: rows between all bounds; leaving: rows that miss those of this feature and no other.
-    rows: (rows, features); lower, upper: (units, features). A missing value leaves no box.
+    inside: rows between all bounds; kept, left: rows with a value of this feature that are between
+    the bounds of all others, and between its own or not. rows: (rows, features); lower, upper:
+    (units, features). A missing value leaves no box.
     """
     units, features = lower.shape
     for b in range(rows.shape[0]):
@@ -28,6 +29,8 @@ def count_inside(rows, lower, upper, inside, leaving):
                         break
             if missed == 0:
                 inside[k] += 1
+                for j in range(features):
+                    kept[k, j] += row[j] == row[j]
             elif missed == 1:
-                leaving[k, where] += 1
+                left[k, where] += 1
     return np.int64(0)

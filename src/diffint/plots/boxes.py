@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ..asked import asked_count
 from ..errors import InputError
 from ..formatting import counted, percent
-from ..global_explanation import GlobalExplanation, explain_model
+from ..global_explanation import GlobalExplanation
 from ..model import FeatureSummary, FittedModel
 from ..table import read_rows
-from .asked import asked_feature, asked_unit, row_mask
+from .asked import asked_explanation, asked_features, asked_summary, asked_unit, row_mask
 from .drawing import (
     ANOMALY,
     BOX,
@@ -44,26 +44,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..estimator import DiffInt
+
 Array = NDArray[np.float64]
 
 _CENTRAL = (0.005, 0.995)  # what of the normal rows a projection is sure to show
 
 
 def box_projection(
-    explained: GlobalExplanation | FittedModel,
+    explained: GlobalExplanation | FittedModel | DiffInt,
     X: Any,
     anomalies: Any = None,
     unit: int | None = None,
-    features: Sequence[str | int] | None = None,
+    features: str | int | Sequence[str | int] | None = None,
 ) -> Figure:
     """One unit's box over the rows of a table, seen in two of its features.
 
+    explained: a detector, its `model_`, or its `explain_global()`.
     X: the rows, in original units; those with a missing value here are not drawn.
     anomalies: True/False or 0/1 per row: which of them to mark.
     unit: the top one by default. features: two of them, or one, by name or number; by default
         those of the unit's most important constraints.
     """
-    explanation = explain_model(explained) if isinstance(explained, FittedModel) else explained
+    explanation = asked_explanation(explained)
     unit = asked_unit(explanation, unit, 2)
     box = _Box(explanation, unit, _projected(explanation, unit, features))
     x = np.asarray(read_rows(X, explanation.feature_names), dtype=np.float64)[:, box.features]
@@ -128,15 +131,14 @@ class _Box:
 
 
 def _projected(
-    explanation: GlobalExplanation, unit: int, features: Sequence[str | int] | None
+    explanation: GlobalExplanation, unit: int, features: str | int | Sequence[str | int] | None
 ) -> list[int]:
     """The one or two features to project on."""
     if features is None:
         order = explanation.constraint_order(unit)
         known = order[~np.isnan(explanation.lower[unit, order])]
         return [int(j) for j in (known if len(known) else order)[:2]]
-    names = [features] if isinstance(features, (str, int, np.integer)) else list(features)
-    shown = [asked_feature(explanation.feature_names, name) for name in names]
+    shown = asked_features(explanation.feature_names, features)
     if not 1 <= len(set(shown)) == len(shown) <= 2:
         raise InputError(f"features={features!r} must be one feature or two different ones")
     return shown
@@ -222,31 +224,29 @@ def _constraint_label(
 
 
 def constraint_bars(
-    explanation: GlobalExplanation,
-    features: FeatureSummary,
+    explained: GlobalExplanation | FittedModel | DiffInt,
+    features: FeatureSummary | None = None,
     unit: int | None = None,
     n_constraints: int = 4,
 ) -> Figure:
     """One unit's most important constraints over the training values of their features.
 
-    features: `FittedModel.features`. unit: the top one by default.
+    explained: a detector, its `model_`, or its `explain_global()`. features:
+    `FittedModel.features`, needed only with the last. unit: the top one by default.
     """
+    explanation = asked_explanation(explained)
+    features = asked_summary(explained, features, len(explanation.feature_names))
     count = asked_count(n_constraints, "constraints")
     unit = asked_unit(explanation, unit, count)
     order = explanation.constraint_order(unit)[:count]
-    if len(features.whole) != len(explanation.feature_names):
-        raise InputError(
-            f"features describes {counted(len(features.whole), 'feature')}, the explanation "
-            f"{len(explanation.feature_names)}; pass the features of the same model"
-        )
     figure = new_figure(0.75 + 0.95 * len(order))
     panels = figure.subplots(len(order), 1, squeeze=False)[:, 0]
     where = "held-out" if explanation.held_out else "training"
-    rows = counted(int(explanation.coverage_rows[unit]), f"{where} row")
     for ax, j in zip(panels, order, strict=True):
         plain(ax, "left")
         ax.set_yticks([])
         known = not np.isnan(explanation.lower[unit, j])
+        rows = counted(int(explanation.coverage_counts[unit, j]), f"{where} row")
         holds = f"holds for {percent(explanation.coverage[unit, j])} of {rows}" if known else ""
         room = WIDTH - 0.5 - text_width(holds, SMALL)
         ax.set_title(_constraint_label(explanation, unit, j, room), size=TEXT, loc="left", pad=3)
@@ -280,9 +280,9 @@ def _draw_constraint(
     if np.isnan(lower):
         ax.set_xticks([])
         return
-    left, right, height = _bars(features, j)
+    left, right, height = bars(features, j)
     ax.bar(left, height, right - left, align="edge", color=FAINT, linewidth=0)
-    if _shows_whole(features, j):  # a bar stands for one value, in or out
+    if shows_whole(features, j):  # a bar stands for one value, in or out
         middle = (left + right) / 2
         inside = (middle >= lower) & (middle <= upper)
         start, stop, tall = left[inside], right[inside], height[inside]
@@ -301,19 +301,19 @@ def _draw_constraint(
     number_axis(ax.xaxis, *view, WIDTH - 0.5, bool(features.whole[j]))
 
 
-def _shows_whole(features: FeatureSummary, j: int) -> bool:
+def shows_whole(features: FeatureSummary, j: int) -> bool:
     """Whether a feature has so few whole values that each fills a bin of its own."""
     smallest, largest = features.bin_edges[j, [0, -1]]
     return bool(features.whole[j]) and 0 < largest - smallest < features.bin_counts.shape[1]
 
 
-def _bars(features: FeatureSummary, j: int) -> tuple[Array, Array, Array]:
+def bars(features: FeatureSummary, j: int) -> tuple[Array, Array, Array]:
     """left, right, height of the bars of a feature's histogram; one per value where it is whole."""
     edges, counts = features.bin_edges[j], features.bin_counts[j].astype(np.float64)
     if edges[0] == edges[-1]:
         half = 0.02 * abs(edges[0]) or 0.02
         return edges[:1] - half, edges[:1] + half, counts.sum(keepdims=True)
-    if not _shows_whole(features, j):
+    if not shows_whole(features, j):
         return edges[:-1], edges[1:], counts
     values = np.arange(edges[0], edges[-1] + 1)
     bins = np.searchsorted(edges, values, side="right") - 1

@@ -153,12 +153,10 @@ def has_long_tail(values: Array) -> bool:
     return len(sizes) > 1 and float(sizes.max()) > _LONG_TAIL * float(np.median(sizes))
 
 
-def tail_axis(axis: Axis, low: float, high: float, inches: float, body: float) -> None:
-    """Limits and labels of an axis that is plain up to `body` and logarithmic beyond."""
-    vertical = axis is axis.axes.yaxis
-    set_scale: Any = axis.axes.set_yscale if vertical else axis.axes.set_xscale
-    set_scale("asinh", linear_width=body)
-    _set_limits(axis, low, high)
+def tail_ticks(
+    low: float, high: float, inches: float, body: float, stacked: bool = False
+) -> tuple[list[float], list[str]]:
+    """Round places on an axis that is plain up to `body` and logarithmic beyond."""
     length = np.arcsinh(high / body) - np.arcsinh(low / body)
     ticks: list[float] = []
     powers = 10.0 ** np.arange(np.floor(np.log10(body)), np.ceil(np.log10(high)) + 1)
@@ -167,9 +165,18 @@ def tail_axis(axis: Axis, low: float, high: float, inches: float, body: float) -
         if low <= tick <= high and far:
             ticks.append(float(tick))
     labels = distinct_numbers(*ticks)
-    while len(ticks) > 2 and not labels_fit(labels, inches, vertical):
+    while len(ticks) > 2 and not labels_fit(labels, inches, stacked):
         ticks, labels = ticks[::2], labels[::2]
-    axis.set_ticks(ticks, labels)
+    return ticks, labels
+
+
+def tail_axis(axis: Axis, low: float, high: float, inches: float, body: float) -> None:
+    """Limits and labels of an axis that is plain up to `body` and logarithmic beyond."""
+    vertical = axis is axis.axes.yaxis
+    set_scale: Any = axis.axes.set_yscale if vertical else axis.axes.set_xscale
+    set_scale("asinh", linear_width=body)
+    _set_limits(axis, low, high)
+    axis.set_ticks(*tail_ticks(low, high, inches, body, vertical))
     axis.set_ticks([], minor=True)
 
 

@@ -9,17 +9,25 @@ from numpy.typing import NDArray
 
 from ..asked import asked_count
 from ..global_explanation import GlobalExplanation
+from ..model import FittedModel
+from .asked import asked_explanation
 from .drawing import INK, NORMAL, QUIET, SMALL, TEXT, WIDTH, fitted, new_figure, plain, top_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..estimator import DiffInt
+
 
 def importance_heat_map(
-    explanation: GlobalExplanation, n_units: int = 8, n_features: int = 12
+    explained: GlobalExplanation | FittedModel | DiffInt, n_units: int = 8, n_features: int = 12
 ) -> Figure:
-    """The importance of the top units' constraints, beside that of the features as a whole."""
+    """The importance of the top units' constraints, beside that of the features as a whole.
+
+    explained: a detector, its `model_`, or its `explain_global()`.
+    """
+    explanation = asked_explanation(explained)
     units = explanation.top_units(asked_count(n_units, "units"))
     order = explanation.feature_order[: asked_count(n_features, "features")]
     names = [fitted(explanation.feature_names[j], 2.0, SMALL) for j in order]

@@ -47,22 +47,19 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     parts = score * share[order]
     n_other = len(share) - len(order)
     names = [_cell_label(explanation, row, int(j)) for j in order]
-    ranges = [_range_label(explanation, row, int(j)) for j in order]
-    outside = [bool(explanation.side[row, j] != 0) for j in order]
+    ranges = [range_label(explanation, row, int(j)) for j in order]
+    colours = [_cell_colour(explanation, row, int(j)) for j in order]
     if n_other:
         # What is left, rather than a sum of its own, so that the bars end at the score.
         parts = np.append(parts, max(score - float(parts.sum()), 0.0))
         names.append(counted(n_other, "other feature"))
         ranges.append("")
-        outside.append(False)
+        colours.append(QUIET)
     starts = np.concatenate([[0.0], np.cumsum(parts)[:-1]])
 
     figure = new_figure(max(2.3, 1.3 + 0.29 * len(parts)))
     ax = figure.add_subplot()
     plain(ax, "left")
-    colours = [ANOMALY if out else NORMAL for out in outside]
-    if n_other:
-        colours[-1] = QUIET
     places = np.arange(len(parts))
     ax.barh(places, parts, left=starts, height=min(0.62, 0.2 * len(parts)), color=colours)
     ends = starts + parts
@@ -79,15 +76,15 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     ax.tick_params(axis="y", length=0)
     number_axis(ax.xaxis, 0.0, high, _LEAST_WIDTH)
     ax.set_xlabel("anomaly score, summed up", size=TEXT)
-    _right_labels(ax, places, ranges, outside, f"range of pattern {explanation.unit[row]}")
+    _right_labels(ax, places, ranges, colours, f"range of pattern {explanation.unit[row]}")
     verdict = "above" if explanation.flagged[row] else "not above"
     top_title(
         figure, f"Row {row}: score {shown_score}, {verdict} the threshold of {shown_threshold}"
     )
     handles: list[Artist] = []
-    if any(outside):
+    if ANOMALY in colours:
         handles.append(Patch(color=ANOMALY, label="outside the range"))
-    if not all(outside[: len(order)]):
+    if NORMAL in colours:
         handles.append(Patch(color=NORMAL, label="inside the range"))
     handles.append(
         Line2D([], [], color="black", linestyle="--", label=f"threshold {shown_threshold}")
@@ -114,16 +111,24 @@ def _beside(ax: Axes, place: int, start: float, end: float, high: float, text: s
 
 
 def _right_labels(
-    ax: Axes, places: NDArray[Any], labels: list[str], outside: list[bool], heading: str
+    ax: Axes, places: NDArray[Any], labels: list[str], colours: list[str], heading: str
 ) -> None:
-    """A column of texts right of the bars, in the colour of those that left it."""
+    """A column of texts right of the bars, in the colour of bars outside of what they name."""
     right = ax.secondary_yaxis("right")
     right.set_yticks(places, labels, size=SMALL)
     right.tick_params(length=0, labelcolor=INK)
     right.spines["right"].set_visible(False)
-    for label, out in zip(right.get_yticklabels(), outside, strict=True):
-        label.set_color(ANOMALY if out else INK)
+    for label, colour in zip(right.get_yticklabels(), colours, strict=True):
+        label.set_color(ANOMALY if colour == ANOMALY else INK)
     right.set_ylabel(heading, size=SMALL, color=QUIET)
+
+
+def _cell_colour(explanation: LocalExplanation, row: int, j: int) -> str:
+    """A missing cell, or one whose range is unknown, is neither inside nor outside of it."""
+    if explanation.side[row, j] != 0:
+        return ANOMALY
+    known = not np.isnan(explanation.value[row, j]) and not np.isnan(explanation.lower[row, j])
+    return NORMAL if known else QUIET
 
 
 def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
@@ -138,7 +143,7 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
     return fitted(explanation.feature_names[j], room, SMALL) + text
 
 
-def _range_label(explanation: LocalExplanation, row: int, j: int) -> str:
+def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
     """``≤ 0.0783``, ``552–1,210``; an end that does not bind is not named unless it was left."""
     lower, upper = explanation.lower[row, j], explanation.upper[row, j]
     if np.isnan(lower):

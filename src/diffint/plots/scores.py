@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..certificate import Certificate
 from ..errors import InputError
 from ..formatting import counted, number, percent
-from .asked import row_mask, score_list
+from .asked import asked_threshold, row_mask, score_list
 from .drawing import (
     ACCENT,
     ANOMALY,
@@ -49,7 +49,7 @@ def score_histogram(
     calibration_scores: those that the threshold was set with, drawn as an outline. The axis is
     plain where that shows them all, and counts in powers of ten beyond the median where not.
     """
-    values = score_list(scores, "scores")
+    values, threshold = score_list(scores, "scores"), asked_threshold(threshold)
     marked = row_mask(labels, len(values), "labels")
     groups = [(values, NORMAL, "rows")]
     if labels is not None:
@@ -57,7 +57,7 @@ def score_histogram(
     known = np.empty(0)
     if calibration_scores is not None:
         known = score_list(calibration_scores, "calibration_scores")
-    everything = np.concatenate([values, known, [float(threshold)]])
+    everything = np.concatenate([values, known, [threshold]])
     figure = new_figure()
     ax = figure.add_subplot()
     plain(ax)
@@ -130,6 +130,7 @@ def bound_versus_error(certificate: Certificate, threshold: float | None = None)
     """
     if not len(certificate):
         raise InputError("the certificate is of no row; certify at least one")
+    threshold = None if threshold is None else asked_threshold(threshold)
     score = certificate.score
     figure = new_figure(5.0)
     ax = figure.add_subplot()

@@ -1,0 +1,71 @@
+"""Make a report on the embedded table and its picture: ``python docs/make_report_picture.py``.
+
+Needs Chromium and the tests' packages. The report itself goes to demo/report.html.
+"""
+
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas
+from PIL import Image
+
+from diffint import DiffInt
+from diffint.datasets import breast_cancer
+from diffint.report import ScoredTable, build_report
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+from tests.report.browser import Browser, find_chromium  # noqa: E402
+
+PICTURE = ROOT / "docs" / "images" / "report.png"
+REPORT = ROOT / "demo" / "report.html"
+SIZE = (1080, 1750)
+
+
+def main() -> None:
+    """Train on 214 benign biopsies, report on all the others."""
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(report(), encoding="utf-8")
+    photograph(REPORT)
+
+
+def report() -> str:
+    """The report on the rows that were not trained on."""
+    table = breast_cancer()
+    benign = np.flatnonzero(table.y == 0)
+    train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])
+    frame = pandas.DataFrame(table.x, columns=table.feature_names)
+    detector = DiffInt(random_state=0, false_positive_rate=0.05).fit(frame.iloc[train])
+    scores = detector.anomaly_score(frame.iloc[test])
+    order = np.argsort(-scores, kind="stable")[: int((scores > -detector.offset_).sum())]
+    ids = tuple(str(row + 1) for row in test[order])
+    scored = ScoredTable("biopsies.csv", scores, table.x[test[order]], ids, table.y[test])
+    return build_report(detector, scored)
+
+
+def photograph(page: Path) -> None:
+    """The list of rows with one of them opened, in few enough colours to be a small file."""
+    command = find_chromium()
+    if command is None:
+        raise SystemExit("the picture needs Chromium, which is not installed")
+    with tempfile.TemporaryDirectory() as profile:
+        browser = Browser(command, Path(profile))
+        try:
+            browser.resize(*SIZE)
+            browser.open(page.resolve())
+            browser.click("#items summary")
+            browser.evaluate("scrollTo({top: 0, behavior: 'instant'})")
+            browser.evaluate("document.activeElement.blur()")
+            browser.settle()
+            picture = browser.screenshot()
+        finally:
+            browser.close()
+    with Image.open(io.BytesIO(picture)) as image:
+        image.convert("RGB").quantize(64).save(PICTURE, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..files.reading import ReadingOptions
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file that `fit` wrote.")]
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV, Parquet or Arrow/Feather file (text also .gz or .zst); - for standard "
+        "input.",
+    ),
+]
+Id = Annotated[str | None, typer.Option("--id", metavar="COL", help="Column that names the rows.")]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="KIND", help="csv, tsv, parquet or arrow, whatever the name says."
+    ),
+]
+Separator = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Between columns of text; \\t for a tab.")
+]
+Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal sign of text: . or ,")]
+Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def reading(kind: str | None, separator: str | None, decimal: str, encoding: str) -> ReadingOptions:
+    """The options of reading as one value; a decimal comma separates columns by semicolons."""
+    if decimal == "," and separator is None:
+        separator = ";"
+    return ReadingOptions(kind, separator, decimal, encoding)

@@ -1,0 +1,35 @@
+"""``diffint constraints``: what a model learned."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import arguments
+from .loading import load_detector
+
+
+def constraints(
+    model: arguments.Model,
+    features: Annotated[int, typer.Option(metavar="N", min=1, help="Features to list.")] = 10,
+    patterns: Annotated[int, typer.Option(metavar="N", min=1, help="Patterns to show.")] = 5,
+    each: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Constraints to show of each pattern.")
+    ] = 3,
+    as_json: arguments.Json = False,
+) -> None:
+    """Show what a model learned: the features that matter and the ranges it holds rows to.
+
+    Example: diffint constraints payments.diffint --patterns 3
+    """
+    learned = load_detector(model).explain_global()
+    if not as_json:
+        typer.echo(learned.text(features, patterns, each))
+        return
+    importance = learned.features_to_frame().head(features)
+    shown = learned.to_frame(patterns, each)
+    typer.echo(
+        f'{{"features": {importance.to_json(orient="records", double_precision=15)},\n'
+        f' "constraints": {shown.to_json(orient="records", double_precision=15)}}}'
+    )

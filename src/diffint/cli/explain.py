@@ -1,0 +1,129 @@
+"""``diffint explain``: why single rows of a table score as they do."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..errors import InputError
+from ..estimator import DiffInt
+from ..files.reading import TableFile, open_table
+from ..local_explanation import LocalExplanation, explain_rows
+from . import arguments
+from .loading import id_column_of, load_detector
+from .streaming import Highest, ScoredBatch, scored_batches
+
+
+def explain(
+    model: arguments.Model,
+    table: arguments.Table,
+    row: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The row with this number, from 1.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", metavar="COL", help="Column that names the rows.")
+    ] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", metavar="X", help="The row called X in --id-column.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The N rows with the highest scores.")
+    ] = None,
+    n_reasons: Annotated[
+        int, typer.Option("--reasons", metavar="N", min=1, help="Features to name at most.")
+    ] = 5,
+    as_json: arguments.Json = False,
+    jobs: arguments.Jobs = -1,
+    kind: arguments.Kind = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+) -> None:
+    """Say why rows score as they do: by number, by id, or the highest scores.
+
+    Example: diffint explain payments.diffint new.csv --top 3
+    """
+    if sum(choice is not None for choice in (row, row_id, top)) != 1:
+        raise InputError("name the rows to explain by one of --row N, --id X and --top N")
+    detector = load_detector(model, jobs)
+    with open_table(table, arguments.reading(kind, separator, decimal, encoding)) as file:
+        id_column = id_column_of(detector, file, id_column)
+        if row_id is not None and id_column is None:
+            raise InputError("--id needs --id-column COL, the column that holds the ids")
+        batch = _rows(detector, file, row, id_column, row_id, top, jobs)
+    why = explain_rows(detector.model_, batch.values, -detector.offset_)
+    nearest = detector.nearest_normal(_frame(detector, batch.values))
+    names = [batch.name(i) for i in range(len(why))]
+    if as_json:
+        typer.echo(json.dumps(_as_json(why, nearest, names, n_reasons), indent=2))
+        return
+    texts = []
+    for i, name in enumerate(names):
+        text = why.text(i, n_reasons).removeprefix(f"Row {i}")
+        if why.flagged[i]:
+            text += f"\n  {nearest.text(i).removeprefix(f'Row {i}').lstrip(': ').capitalize()}"
+        texts.append(f"Row {name}{text}".replace("\n  Would", "\n  It would"))
+    typer.echo("\n\n".join(texts))
+
+
+def _rows(
+    detector: DiffInt,
+    file: TableFile,
+    row: int | None,
+    id_column: str | None,
+    row_id: str | None,
+    top: int | None,
+    jobs: int,
+) -> ScoredBatch:
+    """The rows asked for."""
+    highest = Highest(top or 1)
+    count = 0
+    for batch in scored_batches(detector, file, id_column, jobs):
+        count = batch.first + len(batch.scores)
+        if top is not None:
+            highest.add(batch)
+        elif row is not None and row <= count:
+            return batch.where(np.arange(len(batch.scores)) == row - 1 - batch.first)
+        elif row_id is not None:
+            found = np.array([str(name) == row_id for name in batch.ids or []])
+            if found.any():
+                return batch.where(found)
+    if top is not None:
+        return highest.as_batch(detector.model_.n_features, numbered=id_column is None)
+    if row is not None:
+        raise InputError(f"there is no row {row:,}; {file.name} has {count:,}")
+    raise InputError(f"no row of {file.name} is called {row_id!r} in column {id_column!r}")
+
+
+def _frame(detector: DiffInt, values: Any) -> Any:
+    import pandas
+
+    if not hasattr(detector, "feature_names_in_"):
+        return values
+    return pandas.DataFrame(values, columns=list(detector.feature_names_in_))
+
+
+def _as_json(why: LocalExplanation, nearest: Any, names: list[str], n_reasons: int) -> Any:
+    frame = why.to_frame(n_reasons)
+    changes = nearest.to_frame()
+    rows = []
+    for i, name in enumerate(names):
+        lines = frame[frame["row"] == i].drop(columns=["row", "unit"])
+        suggested = changes[changes["row"] == i][["feature", "value", "suggested"]]
+        rows.append(
+            {
+                "row": name,
+                "score": why.score[i],
+                "p_value": why.p_value[i],
+                "threshold": why.threshold,
+                "flagged": bool(why.flagged[i]),
+                "pattern": int(why.unit[i]),
+                "reasons": json.loads(lines.to_json(orient="records", double_precision=15)),
+                "text": why.reasons(i, n_reasons),
+                "nearest_normal": json.loads(suggested.to_json(orient="records")),
+            }
+        )
+    return rows

@@ -1,0 +1,56 @@
+"""``diffint info``: what a model file holds."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from ..formatting import counted, number
+from . import arguments
+from .loading import load_detector
+
+
+def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
+    """Show what a model was trained on, when, and with which settings.
+
+    Example: diffint info payments.diffint
+    """
+    detector = load_detector(model)
+    fitted = detector.model_
+    training, settings = fitted.training, fitted.config.to_dict()
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "features": list(fitted.feature_names),
+                    "training": vars(training),
+                    "settings": settings,
+                    "false_positive_rate": detector.false_positive_rate,
+                    "threshold": -detector.offset_,
+                    "calibration": {
+                        "kind": fitted.calibration.kind,
+                        "rows": len(fitted.calibration.scores),
+                    },
+                },
+                indent=2,
+            )
+        )
+        return
+    names = list(fitted.feature_names)
+    more = f", … ({len(names) - 10:,} more)" if len(names) > 10 else ""
+    lines = {
+        "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
+        "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
+        f"{counted(training.n_blank_rows, 'blank row')}",
+        "features": ", ".join(names[:10]) + more,
+        "when": f"{training.created}, {training.seconds:.1f} s on {training.device}, "
+        f"diffint {training.version}",
+        "threshold": f"{number(-detector.offset_)} (false-positive rate "
+        f"{number(detector.false_positive_rate)}, calibrated on "
+        f"{counted(len(fitted.calibration.scores), 'score')}: {fitted.calibration.kind})",
+        "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+    }
+    width = max(len(name) for name in lines)
+    for name, value in lines.items():
+        typer.echo(f"{name:<{width}}  {value}")

@@ -1,0 +1,81 @@
+"""``diffint report``: flagged rows and their reasons as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ..estimator import DiffInt
+from ..files.reading import ReadingOptions, open_table
+from ..files.whole import write_whole
+from . import arguments
+from .loading import id_column_of, load_detector
+from .streaming import Highest, scored_batches
+
+MOST_SHOWN = 1_000
+
+
+def report(
+    model: arguments.Model,
+    table: arguments.Table,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="HTML", help="Page to write.")
+    ] = "report.html",
+    id_column: arguments.Id = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Flagged rows to show at most.")
+    ] = MOST_SHOWN,
+    fpr: Annotated[
+        float | None, typer.Option(help="Another share of normal rows that may be flagged.")
+    ] = None,
+    jobs: arguments.Jobs = -1,
+    kind: arguments.Kind = None,
+    separator: arguments.Separator = None,
+    decimal: arguments.Decimal = ".",
+    encoding: arguments.Encoding = "utf-8",
+) -> None:
+    """Write a page with the flagged rows of a table, why they are, and what the model learned.
+
+    One file that opens from disk: nothing is fetched, nothing leaves the machine.
+
+    Example: diffint report payments.diffint new.csv -o report.html
+    """
+    detector = load_detector(model, jobs)
+    if fpr is not None:
+        detector.false_positive_rate = fpr
+    how = arguments.reading(kind, separator, decimal, encoding)
+    n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
+    typer.echo(f"{n_flagged:,} rows flagged. Report: {output}", err=True)
+
+
+def write_report(
+    detector: DiffInt,
+    table: str,
+    output: str,
+    how: ReadingOptions,
+    id_column: str | None = None,
+    top: int = MOST_SHOWN,
+    jobs: int = -1,
+) -> int:
+    """Score a file and write its report; the number of flagged rows."""
+    from ..report import build_report
+    from ..report.data import ScoredTable
+
+    threshold = -detector.offset_
+    highest, scores = Highest(top, threshold), []
+    with open_table(table, how) as file:
+        id_column = id_column_of(detector, file, id_column)
+        for batch in scored_batches(detector, file, id_column, jobs):
+            highest.add(batch)
+            scores.append(batch.scores)
+    scored = ScoredTable(
+        source="standard input" if table == "-" else Path(table).name,
+        scores=np.concatenate(scores),
+        rows=highest.values(detector.model_.n_features),
+        ids=highest.ids,
+    )
+    write_whole(output, build_report(detector, scored).encode())
+    return int((scored.scores > threshold).sum())

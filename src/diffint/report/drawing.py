@@ -1,0 +1,76 @@
+"""Bars and ticks as percentages of the width they get, so that a page can be of any width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..plots.drawing import has_long_tail, number_ticks, padded, tail_ticks
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A label below an axis; place in percents from the left."""
+
+    place: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis, plain or, beyond `body`, logarithmic.
+
+    inches: the least width it gets, for labels of 8 points.
+    """
+
+    low: float
+    high: float
+    inches: float
+    body: float | None = None
+    whole: bool = False
+
+    def stretched(self, values: Array) -> Array:
+        """Values to where equal lengths on the axis are equal differences."""
+        # Halves, since the difference of two huge values may overflow.
+        return values / 2 if self.body is None else np.arcsinh(values / self.body)
+
+    def place(self, values: Array) -> Array:
+        """Values to percents from the left, of the same shape."""
+        low, high = self.stretched(np.array([self.low, self.high]))
+        return np.asarray(np.clip(100 * (self.stretched(values) - low) / (high - low), 0, 100))
+
+    @property
+    def ticks(self) -> list[Tick]:
+        """Round numbers."""
+        if self.body is None:
+            places, labels = number_ticks(self.low, self.high, self.inches, whole=self.whole)
+        else:
+            places, labels = tail_ticks(self.low, self.high, self.inches, self.body)
+        where = self.place(np.array(places))
+        return [Tick(round(float(p), 2), label) for p, label in zip(where, labels, strict=True)]
+
+
+def score_axis(values: Array, inches: float) -> Axis:
+    """An axis for scores: plain where that shows them all, logarithmic beyond the median else."""
+    smallest, largest = float(values.min()), float(values.max())
+    low, high = padded(smallest, largest, 0.02)
+    long = has_long_tail(values)
+    if long or smallest < largest / 2:
+        low = 0.0  # scores are errors: 0 says how large they are
+    return Axis(low, high, inches, float(np.median(values[values > 0])) if long else None)
+
+
+def bar_path(left: Array, right: Array, height: Array) -> str:
+    """Bars (bars,) that stand on the lower edge of a square of 100, as one SVG path."""
+    bars = zip(left.tolist(), right.tolist(), height.tolist(), strict=True)
+    return "".join(
+        f"M{_short(a)} 100V{_short(100 - h)}H{_short(b)}V100Z" for a, b, h in bars if h > 0
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,215 @@
+"""From a file of records to ranked alerts with reasons."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.feather
+import pytest
+
+from diffint import DiffInt
+
+from .conftest import make_payments
+
+FEATURES = ["age", "amount", "visits"]
+
+
+def library_scores(folder):
+    return DiffInt.load(folder / "m.diffint").anomaly_score(make_payments()[FEATURES])
+
+
+class TestFit:
+    def test_fit_with_labels(self, run, payments, tmp_path):
+        done = run(
+            *("fit", payments / "t.csv", "-o", tmp_path / "m", "--label", "fraud"),
+            *("--id", "payment", "--fpr", 0.05, "--epochs", 10),
+        )
+        assert done.code == 0, done.err
+        assert "Learned from 380 rows of 3 features in " in done.out
+        assert "Left out 20 known anomalies." in done.out
+        assert "Not used: 'payment' (--id) and 'fraud' (the label)." in done.out
+        assert "On 80 rows held out (4 anomalies), by a fit without them: AUROC 0.9" in (
+            done.out.replace("AUROC 1.0", "AUROC 0.9")
+        )
+        assert "5 % of normal rows." in done.out
+        detector = DiffInt.load(tmp_path / "m")
+        assert list(detector.feature_names_in_) == FEATURES
+        assert detector.false_positive_rate == 0.05
+        assert detector.model_.config.epochs == 10
+        assert detector.id_column_ == "payment"
+
+    def test_the_file_gives_the_same_model_as_the_library(self, run, payments, tmp_path):
+        ignored = ("--ignore", "payment", "--ignore", "fraud")
+        settings = ("--epochs", 5, "--seed", 3, "--decoder", "certified", "--preset", "paper")
+        run("fit", payments / "t.parquet", "-o", tmp_path / "m", *ignored, *settings)
+        frame = make_payments()[FEATURES]
+        detector = DiffInt.paper(random_state=3, epochs=5, decoder="certified").fit(frame)
+        np.testing.assert_array_equal(
+            DiffInt.load(tmp_path / "m").anomaly_score(frame), detector.anomaly_score(frame)
+        )
+
+
+class TestScore:
+    @pytest.mark.parametrize(
+        "name", ["t.csv", "t.csv.gz", "t.tsv.zst", "t.parquet", "t.feather", "reversed.csv"]
+    )
+    def test_is_the_librarys_in_every_format(self, run, payments, tmp_path, name):
+        done = run("score", payments / "m.diffint", payments / name, "-o", tmp_path / "o.parquet")
+        assert done.code == 0, done.err
+        result = pd.read_parquet(tmp_path / "o.parquet")
+        assert list(result.columns) == ["payment", "score", "p_value", "flagged", "reasons"]
+        np.testing.assert_array_equal(result["score"], library_scores(payments))
+        assert list(result["payment"].astype(str).str.zfill(6)) == list(make_payments()["payment"])
+        assert result["reasons"].notna().equals(result["flagged"])
+
+    def test_decimal_commas(self, run, payments):
+        done = run("score", payments / "m.diffint", payments / "german.csv", "--decimal", ",")
+        np.testing.assert_array_equal(
+            pd.read_csv(io.StringIO(done.out))["score"], library_scores(payments)
+        )
+
+    @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.feather"])
+    def test_standard_input(self, run, payments, name):
+        content = (payments / name).read_bytes()
+        done = run("score", payments / "m.diffint", "-", stdin=content)
+        assert done.code == 0, done.err
+        np.testing.assert_array_equal(
+            pd.read_csv(io.StringIO(done.out))["score"], library_scores(payments)
+        )
+
+    @pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.csv.gz", "o.csv.zst", "o.feather"])
+    def test_output_formats(self, run, payments, tmp_path, name):
+        out = tmp_path / name
+        run("score", payments / "m.diffint", payments / "t.csv", "-o", out)
+        if name.endswith(".feather"):
+            result = pyarrow.feather.read_feather(out)
+        else:
+            with pyarrow.input_stream(out) as file:  # decompresses by the name
+                separator = "\t" if "tsv" in name else ","
+                result = pd.read_csv(file, sep=separator, dtype={"payment": str})
+        assert list(result["payment"]) == list(make_payments()["payment"])  # zeros and all
+        np.testing.assert_array_equal(result["score"], library_scores(payments))
+
+    def test_top_and_flagged_only(self, run, payments):
+        command = ("score", payments / "m.diffint", payments / "t.csv")
+        everything = pd.read_csv(io.StringIO(run(*command).out), dtype={"payment": str})
+        top = pd.read_csv(io.StringIO(run(*command, "--top", 7).out), dtype={"payment": str})
+        expected = everything.sort_values("score", ascending=False, kind="stable").head(7)
+        assert list(top["payment"]) == list(expected["payment"])
+        assert top["reasons"].notna().all()
+        flagged = pd.read_csv(
+            io.StringIO(run(*command, "--flagged-only").out), dtype={"payment": str}
+        )
+        assert list(flagged["payment"]) == list(everything[everything["flagged"]]["payment"])
+        bare = run(*command, "--no-reasons").out.splitlines()[0]
+        assert "reasons" not in bare
+
+    def test_rows_are_numbered_from_one_without_ids(self, run, payments, tmp_path):
+        make_payments()[FEATURES].to_csv(tmp_path / "t.csv", index=False)
+        done = run("score", payments / "m.diffint", tmp_path / "t.csv")
+        assert list(pd.read_csv(io.StringIO(done.out))["row"]) == list(range(1, 401))
+
+    def test_reasons_name_the_cause(self, run, payments):
+        done = run("score", payments / "m.diffint", payments / "t.csv", "--flagged-only")
+        frame = pd.read_csv(io.StringIO(done.out), dtype={"payment": str}).set_index("payment")
+        truth = make_payments().set_index("payment")["fraud"]
+        caught = frame.loc[frame.index.intersection(truth[truth == 1].index), "reasons"]
+        assert len(caught) >= 15
+        assert caught.str.contains("amount").all()
+        assert caught.str.match(r"\w+ = [\d,.]+ (above|below|within|not) [\d,.]+").all()
+
+    def test_a_closed_pipe_ends_quietly(self, payments, tmp_path):
+        big = pd.concat([make_payments()] * 300)
+        big.to_csv(tmp_path / "big.csv", index=False)
+        script = (
+            f"{sys.executable} -m diffint score {payments / 'm.diffint'} {tmp_path / 'big.csv'}"
+        )
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {script} | head -1"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ""
+        assert done.stdout.count("\n") == 1
+
+
+class TestExplain:
+    def test_by_row_by_id_and_the_top(self, run, payments):
+        command = ("explain", payments / "m.diffint", payments / "t.csv")
+        by_row = run(*command, "--row", 8)
+        by_id = run(*command, "--id", "000007")
+        assert by_row.code == by_id.code == 0
+        assert by_row.out == by_id.out
+        assert by_row.out.startswith("Row 000007: score ")
+        top = run(*command, "--top", 2, "--reasons", 1).out
+        assert top.count("Row ") == 2
+        assert top.count("  1. amount = ") == 2
+        assert top.count("It would be normal if") == 2
+        assert "  2. " not in top
+
+    def test_json(self, run, payments):
+        done = run("explain", payments / "m.diffint", payments / "t.csv", "--top", 3, "--json")
+        rows = json.loads(done.out)
+        scores = library_scores(payments)
+        assert [row["score"] for row in rows] == sorted(scores)[::-1][:3]
+        assert {"feature", "value", "lower", "upper", "side", "distance", "share"} <= set(
+            rows[0]["reasons"][0]
+        )
+        assert rows[0]["flagged"] is True
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ((), "one of --row N, --id X and --top N"),
+            (("--row", 1, "--top", 2), "one of --row N, --id X and --top N"),
+            (("--row", 401), "there is no row 401"),
+            (("--id", "nobody"), "is called 'nobody'"),
+            (("--row", 0), "--row"),
+        ],
+    )
+    def test_rows_that_are_not_there(self, run, payments, options, message):
+        done = run("explain", payments / "m.diffint", payments / "t.csv", *options)
+        assert done.code == 2
+        assert message in done.err
+
+
+class TestModelCommands:
+    def test_constraints(self, run, payments):
+        done = run("constraints", payments / "m.diffint", "--patterns", 2, "--each", 2)
+        detector = DiffInt.load(payments / "m.diffint")
+        assert done.out.rstrip() == detector.explain_global().text(10, 2, 2)
+        shown = json.loads(run("constraints", payments / "m.diffint", "--json").out)
+        assert shown["features"][0]["feature"] in FEATURES
+        assert {"lower", "upper", "coverage"} <= set(shown["constraints"][0])
+
+    def test_info(self, run, payments):
+        done = run("info", payments / "m.diffint")
+        assert "380 rows of 3 features" in done.out
+        assert "20 known anomalies" in done.out
+        shown = json.loads(run("info", payments / "m.diffint", "--json").out)
+        assert shown["features"] == FEATURES
+        assert shown["settings"]["n_units"] == 40
+
+    def test_help_has_an_example_for_every_command(self, run):
+        for command in ("fit", "score", "explain", "constraints", "info", "report", "demo"):
+            done = run(command, "--help")
+            assert done.code == 0
+            assert f"Example: diffint {command} " in " ".join(done.out.split())
+
+
+def test_report(run, payments, tmp_path):
+    out = tmp_path / "r.html"
+    done = run("report", payments / "m.diffint", payments / "t.parquet", "-o", out, "--top", 5)
+    assert done.code == 0, done.err
+    flagged = int((library_scores(payments) > -DiffInt.load(payments / "m.diffint").offset_).sum())
+    assert f"{flagged} rows flagged." in done.err
+    page = out.read_text()
+    assert f"{flagged} of 400 rows are flagged" in page
+    assert f"The 5 highest of {flagged} flagged are shown." in page
+    worst = make_payments()["payment"][int(np.argmax(library_scores(payments)))]
+    assert worst in page

@@ -1,0 +1,169 @@
+"""Bad input: exit code 2, one message that says what, where and what to do, and nothing lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from .conftest import make_payments
+
+FEATURES = ["age", "amount", "visits"]
+
+
+def table(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+BAD_TABLES = {
+    "empty": ("", "is empty"),
+    "header only": ("age,amount,visits\n", "a header but no rows"),
+    "ragged": ("age,amount,visits\n1,2,3\n\n4,5\n", r"line 4 has 2 cells instead of 3"),
+    "separator": ("age;amount;visits\n1;2;3\n", "--separator ';'"),
+    "latin-1": ("age,amount,visits\n1,2,é\n".encode("latin-1"), "--encoding"),
+    "binary": (bytes(range(256)) * 20, "utf-8|NUL"),
+    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' holds '\\x003' in line 2"),
+    "columns": (",".join(f"c{i}" for i in range(100_000)) + "\n", "100,000 columns"),
+    "duplicates": ("age,age,visits\n1,2,3\n", "more than one column called 'age'"),
+    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' holds 'many' in line 3"),
+    "infinite": ("age,amount,visits\n1,2,3\n1,inf,3\n", "column 'amount'.*infinite.*line 3"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TABLES)
+@pytest.mark.parametrize("command", ["fit", "score", "report"])
+def test_bad_tables(run, payments, tmp_path, kind, command):
+    content, message = BAD_TABLES[kind]
+    path = table(tmp_path, "bad.csv", content)
+    out = table(tmp_path, "out", "mine")
+    first = [path] if command == "fit" else [payments / "m.diffint", path]
+    done = run(command, *first, "-o", out)
+    assert done.code == 2
+    assert done.err.startswith("diffint: ")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    if not (kind == "separator" and command != "fit"):
+        import re
+
+        assert re.search(message, done.err), done.err
+        assert "bad.csv" in done.err
+    assert out.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["bad.csv", "out"]
+
+
+def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
+    cells = ["", " ", "NA", "n/a", "NaN", "null", "None", "?", "-"]
+    lines = [f"{cell},2000,3" for cell in cells] + [" 40.5 ,\t2000,3", "true,2000,3"]
+    path = table(tmp_path, "t.csv", "age,amount,visits\n" + "\n".join(lines) + "\n")
+    done = run("score", payments / "m.diffint", path, "-o", tmp_path / "o.parquet")
+    assert done.code == 0, done.err
+    from diffint import DiffInt
+
+    rows = pd.DataFrame({"age": [np.nan] * 9 + [40.5, 1.0], "amount": 2000.0, "visits": 3.0})
+    expected = DiffInt.load(payments / "m.diffint").anomaly_score(rows)
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "o.parquet")["score"], expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("score", "{m}", "missing.csv"), "'missing.csv' does not exist"),
+        (("score", "{m}", "{folder}"), "is a folder"),
+        (("score", "missing.diffint", "{t}"), "no model file 'missing.diffint'"),
+        (("score", "{t}", "{t}"), "not a diffint model"),
+        (("score", "{cut}", "{t}"), "damaged"),
+        (("score", "{m}", "{lacks}"), "lacks a column that the model needs: 'visits'"),
+        (("score", "{m}", "{t}", "--id", "nobody"), "'nobody'"),
+        (("score", "{m}", "{t}", "-o", "{folder}/no/out.csv"), "does not exist; create it"),
+        (("score", "{m}", "{t}", "-o", "{folder}"), "is a folder"),
+        (("score", "{m}", "{t}", "--separator", "ab"), "single character"),
+        (("score", "{m}", "{t}", "--encoding", "nonsense"), "no known encoding"),
+        (("score", "{m}", "{t}", "--format", "xlsx"), "no kind of table"),
+        (("score", "{m}", "{t}", "--fpr", "7"), "false_positive_rate"),
+        (("fit", "{t}", "-o", "{new}", "--label", "nobody"), "--label names: 'nobody'"),
+        (("fit", "{t}", "-o", "{new}", "--label", "payment"), "label 'payment' is 2 in line 4"),
+        (("fit", "{t}", "-o", "{new}", "--ignore", "nobody"), "--ignore names: 'nobody'"),
+        (("fit", "{t}", "-o", "{folder}/no/m"), "does not exist; create it"),
+        (("fit", "{t}", "-o", "{new}", "--preset", "best"), "recommended"),
+        (("fit", "{t}", "-o", "{new}", "--device", "abacus"), "device"),
+        (("fit", "{words}", "-o", "{new}", "--label", "fraud"), "'no' in line 2"),
+        (("info", "{t}"), "not a diffint model"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_bad_arguments(run, payments, tmp_path, arguments, message):
+    model = (payments / "m.diffint").read_bytes()
+    places = {
+        "m": payments / "m.diffint",
+        "t": payments / "t.csv",
+        "folder": tmp_path,
+        "new": tmp_path / "new",
+        "cut": table(tmp_path, "cut.diffint", model[: len(model) // 2]),
+        "lacks": table(tmp_path, "lacks.csv", "age,amount\n1,2\n"),
+        "words": table(tmp_path, "words.csv", "age,fraud\n1,no\n"),
+    }
+    before = sorted(os.listdir(tmp_path))
+    done = run(*(str(a).format(**places) for a in arguments))
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_debug_shows_where(run):
+    with pytest.raises(FileNotFoundError):
+        run("info", "missing", "--debug")
+
+
+def test_a_read_only_file_is_kept(run, payments, tmp_path, monkeypatch):
+    out = table(tmp_path, "out.csv", "mine")
+    out.chmod(0o444)
+    if os.access(out, os.W_OK):  # root may do anything
+        real = os.access
+        monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    done = run("score", payments / "m.diffint", payments / "t.csv", "-o", out)
+    assert done.code == 2
+    assert "read-only" in done.err
+    assert out.read_text() == "mine"
+
+
+def test_a_full_disk(run, payments):
+    done = run("score", payments / "m.diffint", payments / "t.csv", "-o", "/dev/full")
+    assert done.code == 2
+    assert "No space left on device" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_error_in_the_middle_of_a_file_leaves_the_old_output(run, payments, tmp_path):
+    big = pd.concat([make_payments()] * 400)[FEATURES]
+    text = big.to_csv(index=False) + "1,2,oops\n"
+    path = table(tmp_path, "big.csv", text)
+    out = table(tmp_path, "out.csv", "mine")
+    done = run("score", payments / "m.diffint", path, "-o", out)
+    assert done.code == 2
+    assert "holds 'oops' in line 160,002" in done.err
+    assert out.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["big.csv", "out.csv"]
+
+
+def test_an_interrupt_leaves_nothing_behind(payments, tmp_path):
+    big = pd.concat([make_payments()] * 8_000)[FEATURES]
+    big.to_parquet(tmp_path / "big.parquet")
+    command = [sys.executable, "-m", "diffint", "score", str(payments / "m.diffint")]
+    command += [str(tmp_path / "big.parquet"), "-o", str(tmp_path / "out.csv")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(os.listdir(tmp_path)) == 1:
+        time.sleep(0.01)  # until the output is being written
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (130, 0)  # 0: it was done before the signal came
+    assert "Traceback" not in err
+    left = set(os.listdir(tmp_path)) - {"big.parquet"}
+    assert left == (set() if process.returncode else {"out.csv"})

@@ -1,0 +1,187 @@
+"""A headless Chromium, steered through its DevTools protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import websocket
+
+_WAIT = 20.0  # seconds for the browser to start or to answer
+
+
+def find_chromium() -> str | None:
+    """The first of the usual commands that exists."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+class Browser:
+    """One page of one browser; `events` keeps all that it reported."""
+
+    def __init__(self, command: str, profile: Path) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(command, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+                *("--no-first-run", "--disable-dev-shm-usage", "--disable-background-networking"),
+                *("--remote-debugging-port=0", "--remote-allow-origins=*"),
+                *(f"--user-data-dir={profile}", "about:blank"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.events: list[dict[str, Any]] = []
+        self._last = 0
+        self._session: str | None = None
+        try:
+            self._socket = websocket.create_connection(self._address(profile), timeout=_WAIT)
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = attached["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.call(f"{domain}.enable")
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def _address(self, profile: Path) -> str:
+        """Where the browser listens; it writes that into its profile."""
+        port_file, end = profile / "DevToolsActivePort", time.monotonic() + _WAIT
+        while time.monotonic() < end:
+            if port_file.exists() and len(lines := port_file.read_text().split("\n")) > 1:
+                return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError("Chromium did not start")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command of the protocol and its answer."""
+        self._last += 1
+        message: dict[str, Any] = {"id": self._last, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        self._socket.send(json.dumps(message))
+        while True:
+            answer = json.loads(self._socket.recv())
+            if answer.get("id") == self._last:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def open(self, page: Path) -> None:
+        """Load a file and forget what was reported before."""
+        self.events.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression; what it throws is raised."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in answer:
+            raise RuntimeError(str(answer["exceptionDetails"]))
+        return answer["result"].get("value")
+
+    def wait(self, expression: str) -> None:
+        """Until a JavaScript expression holds."""
+        end = time.monotonic() + _WAIT
+        while not self.evaluate(expression):
+            if time.monotonic() > end:
+                raise TimeoutError(expression)
+            time.sleep(0.02)
+
+    def settle(self) -> None:
+        """Until the page has been drawn once more."""
+        frame = "requestAnimationFrame(() => requestAnimationFrame(done))"
+        self.evaluate(f"new Promise((done) => {frame})")
+
+    def click(self, selector: str) -> None:
+        """A real click in the middle of an element."""
+        found = json.dumps(selector)
+        self.evaluate(
+            f"document.querySelector({found}).scrollIntoView({{block: 'center', "
+            "behavior: 'instant'})"
+        )
+        x, y = self.evaluate(
+            f"(() => {{ const r = document.querySelector({found}).getBoundingClientRect();"
+            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        self.settle()
+
+    def press(self, key: str) -> None:
+        """A real key: "Tab", "Enter" or "Space"."""
+        code, text = {"Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " ")}[key]
+        name = " " if key == "Space" else key
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind, key=name, code=key, windowsVirtualKeyCode=code, **more,
+            )  # fmt: skip
+        self.settle()
+
+    def type(self, text: str) -> None:
+        """Text into the element that has the focus."""
+        self.call("Input.insertText", text=text)
+        self.settle()
+
+    def resize(self, width: int, height: int = 900) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        self.settle()
+
+    def prefer(self, scheme: str) -> None:
+        """ "light" or "dark", as the system would say it."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+        self.settle()
+
+    def screenshot(self, whole: bool = False) -> bytes:
+        """What is seen, or the whole page, as PNG."""
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        return base64.b64decode(answer["data"])
+
+    def pdf(self) -> bytes:
+        """The page as it prints."""
+        answer = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+        return base64.b64decode(answer["data"])
+
+    def problems(self) -> list[str]:
+        """Errors and warnings of the console, and requests to anything but the file itself."""
+        found = []
+        for event in self.events:
+            method, params = event.get("method", ""), event.get("params", {})
+            if method == "Runtime.exceptionThrown":
+                found.append(str(params["exceptionDetails"]))
+            if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+                found.append(str(params["args"]))
+            if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+                found.append(str(params["entry"]))
+            if method == "Network.requestWillBeSent":
+                url = params["request"]["url"]
+                found += [] if url.startswith(("file:", "data:")) else [f"asked for {url}"]
+        return found
+
+    def close(self) -> None:
+        """End the browser that was started here."""
+        try:
+            self.call("Browser.close")
+        except (RuntimeError, OSError, websocket.WebSocketException):
+            self._process.terminate()
+        self._socket.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
