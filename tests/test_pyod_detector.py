@@ -91,3 +91,10 @@ def test_no_warning_about_settings_it_does_not_have():
     with warnings.catch_warnings():
         warnings.simplefilter("error", CalibrationWarning)
         DiffIntDetector(**QUICK).fit(make_rows(40))
+
+
+def test_every_setting_can_be_given():
+    from diffint.config import Config
+
+    settings = set(DiffIntDetector().get_params())
+    assert set(Config.names()) - settings == {"calibration"}  # PyOD thresholds by itself

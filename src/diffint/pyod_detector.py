@@ -37,6 +37,9 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
         schedule: str = RECOMMENDED.schedule,
         batch_size: int | str = RECOMMENDED.batch_size,
         support_decay: float = RECOMMENDED.support_decay,
+        interval_rate: float = RECOMMENDED.interval_rate,
+        coverage_weight: float = RECOMMENDED.coverage_weight,
+        box_coverage: float = RECOMMENDED.box_coverage,
         device: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = -1,
@@ -56,6 +59,9 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
         self.schedule = schedule
         self.batch_size = batch_size
         self.support_decay = support_decay
+        self.interval_rate = interval_rate
+        self.coverage_weight = coverage_weight
+        self.box_coverage = box_coverage
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs

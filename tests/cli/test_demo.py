@@ -16,7 +16,7 @@ def test_demo(tmp_path):
     done = run("demo", "--folder", str(tmp_path / "out"), "--top", "5")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    for expected in ("malignant", "AUROC 0.9", "worst area", "Model:", "diffint explain"):
+    for expected in ("malignant", "AUROC 0.9", "worst area", "Model:", "diffint explain "):
         assert expected in done.stdout
     report = (tmp_path / "out" / "report.html").read_text()
     assert "rows are flagged" in report

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,10 +88,13 @@ def demo(
     write_report(detector, str(rows), str(report), ReadingOptions())
     for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
         console.print(f"{what + ':':<10} {path}", soft_wrap=True)
+    # Not everyone who runs `make demo` has the environment's commands at hand.
+    own = Path(sys.executable).with_name("diffint")
+    command = own if shutil.which("diffint") is None and own.exists() else "diffint"
     console.print(
         f"\nOpen the report in a browser, or try next:\n"
-        f"  diffint explain {model} {rows} --top 1\n"
-        f"  diffint constraints {model}",
+        f"  {command} explain {model} {rows} --top 1\n"
+        f"  {command} constraints {model}",
         soft_wrap=True,
     )
 
