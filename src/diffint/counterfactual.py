@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .asked import asked_index
 from .attribution import attribute
 from .errors import InputError
-from .formatting import counted, exact_number, listed, shown_name
+from .formatting import counted, distinct_numbers, exact_number, listed, shown_name
 from .frozen import Frozen
 from .model import FittedModel
 from .scoring import anomaly_scores, reconstructions
@@ -105,9 +105,9 @@ class NearestNormal(Frozen):
     def _wish(self, change: Change) -> str:
         way = "came down" if change.suggested < change.value else "went up"
         name = shown_name(self.feature_names[change.feature])
-        return (
-            f"{name} {way} to {exact_number(change.suggested)} (from {exact_number(change.value)})"
-        )
+        after = exact_number(change.suggested)
+        before = distinct_numbers(change.value, change.suggested)[0]
+        return f"{name} {way} to {after} (from {before})"
 
 
 def nearest_normal(

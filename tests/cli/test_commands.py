@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.feather
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from diffint import DiffInt
@@ -138,7 +140,75 @@ class TestScore:
         assert done.stdout.count("\n") == 1
 
 
+class TestOddTables:
+    def test_blank_lines_of_a_single_column_are_missing_values(self, run, tmp_path):
+        (tmp_path / "one.csv").write_text("a\n" + "\n".join(map(str, range(30))) + "\n\n5\n")
+        run("fit", tmp_path / "one.csv", "-o", tmp_path / "m", "--epochs", 2)
+        done = run("score", tmp_path / "m", tmp_path / "one.csv", "--no-reasons")
+        result = pd.read_csv(io.StringIO(done.out))
+        assert list(result["row"]) == list(range(1, 33))
+        assert result["score"][30] == 0
+
+    def test_quoted_line_breaks_anywhere(self, run, payments, tmp_path):
+        lines = ['"no\nte",age,amount,visits']
+        note = "9,1,2,3\n" * 20
+        lines += [f'"first\n{note}and",30,1500,{i % 5}' for i in range(30_000)]  # over one block
+        (tmp_path / "q.csv").write_text("\n\n" + "\n".join(lines) + "\n")
+        done = run(
+            "score", payments / "m.diffint", tmp_path / "q.csv", "-o", tmp_path / "o.parquet"
+        )
+        assert done.code == 0, done.err
+        assert len(pd.read_parquet(tmp_path / "o.parquet")) == 30_000
+
+    def test_ids_of_any_type(self, run, payments, tmp_path):
+        frame = make_payments()[FEATURES].head(20)
+        columns = {name: pyarrow.array(frame[name]) for name in FEATURES}
+        kinds = {
+            "large": pyarrow.array([2**63 + i for i in range(20)], pyarrow.uint64()),
+            "codes": pyarrow.array([f"c{i % 3}" for i in range(20)]).dictionary_encode(),
+            "when": pyarrow.array(range(20), pyarrow.timestamp("ns", "UTC")),
+        }
+        pyarrow.feather.write_feather(pyarrow.table({**columns, **kinds}), tmp_path / "t.feather")
+        for name, ids in kinds.items():
+            out = tmp_path / f"{name}.parquet"
+            arguments = (payments / "m.diffint", tmp_path / "t.feather", "-o", out, "--id", name)
+            done = run("score", *arguments, "--top", 20)
+            assert done.code == 0, done.err
+            written = sorted(map(str, pyarrow.parquet.read_table(out)[name].to_pylist()))
+            assert written == sorted(map(str, ids.to_pylist()))
+
+    def test_arrow_streams_and_other_formats_on_standard_output(self, payments, tmp_path):
+        sink = pyarrow.BufferOutputStream()
+        table = pyarrow.Table.from_pandas(make_payments()[FEATURES])
+        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        (tmp_path / "s.arrows").write_bytes(sink.getvalue().to_pybytes())
+        command = [sys.executable, "-m", "diffint", "score", str(payments / "m.diffint")]
+        command += [str(tmp_path / "s.arrows"), "--output-format", "parquet"]
+        done = subprocess.run(command, capture_output=True, check=True)
+        result = pd.read_parquet(io.BytesIO(done.stdout))
+        np.testing.assert_array_equal(result["score"], library_scores(payments))
+
+    def test_an_id_column_with_the_name_of_an_output(self, run, payments, tmp_path):
+        make_payments().rename(columns={"payment": "score"}).to_csv(tmp_path / "t.csv", index=False)
+        done = run("score", payments / "m.diffint", tmp_path / "t.csv", "--id", "score")
+        assert done.code == 2
+        assert "rename it" in done.err
+
+
 class TestExplain:
+    def test_names_keep_their_letters_and_ids_their_rows(self, run, tmp_path):
+        frame = make_payments().rename(columns={"amount": "Amount EUR"})
+        frame.loc[[0, 390], "payment"] = "twice"
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        options = ("--label", "fraud", "--id", "payment", "--epochs", 20)
+        run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *options)
+        command = ("explain", tmp_path / "m", tmp_path / "t.csv")
+        assert "It would be normal if Amount EUR" in run(*command, "--top", 1).out
+        assert run(*command, "--id", "twice").out.count("Row twice: ") == 2
+        loose = run(*command, "--row", 9, "--fpr", 0.9).out
+        assert "above the threshold" in loose
+
     def test_by_row_by_id_and_the_top(self, run, payments):
         command = ("explain", payments / "m.diffint", payments / "t.csv")
         by_row = run(*command, "--row", 8)

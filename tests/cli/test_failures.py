@@ -167,3 +167,56 @@ def test_an_interrupt_leaves_nothing_behind(payments, tmp_path):
     assert "Traceback" not in err
     left = set(os.listdir(tmp_path)) - {"big.parquet"}
     assert left == (set() if process.returncode else {"out.csv"})
+
+
+def test_termination_leaves_nothing_behind(payments, tmp_path):
+    big = pd.concat([make_payments()] * 8_000)[FEATURES]
+    big.to_parquet(tmp_path / "big.parquet")
+    command = [sys.executable, "-m", "diffint", "score", str(payments / "m.diffint")]
+    command += [str(tmp_path / "big.parquet"), "-o", str(tmp_path / "out.csv")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(os.listdir(tmp_path)) == 1:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode in (143, 0)
+    left = set(os.listdir(tmp_path)) - {"big.parquet"}
+    assert left == (set() if process.returncode else {"out.csv"})
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("age;amount;visits\n30,5;1.234;2\n", ("--decimal", ","), "'1.234' in line 2"),
+        ("age\tamount\tvisits\n1\t2\t3\n", (), "--separator '\\\\t'"),
+        ("age,amount,visits\n30,x,2\n", (), "mend the cell"),
+    ],
+)
+def test_more_bad_text(run, payments, tmp_path, content, options, message):
+    path = table(tmp_path, "bad.csv", content)
+    done = run("score", payments / "m.diffint", path, *options)
+    assert done.code == 2
+    assert message.replace("\\\\", "\\") in done.err, done.err
+    assert "--ignore" not in done.err
+
+
+def test_outputs_that_promise_something_else(run, payments, tmp_path):
+    for name in ("o.xlsx", "o.parquet.gz"):
+        done = run("score", payments / "m.diffint", payments / "t.csv", "-o", tmp_path / name)
+        assert done.code == 2
+        assert name in done.err
+    done = run("fit", payments / "t.csv", "-o", "-")
+    assert done.code == 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_few_rows_are_noted_once_and_nothing_false_is_claimed(run, tmp_path):
+    path = table(tmp_path, "few.csv", "a,b\n" + "".join(f"{i},{i % 3}\n" for i in range(12)))
+    command = [sys.executable, "-m", "diffint", "fit", str(path), "-o", str(tmp_path / "m")]
+    done = subprocess.run([*command, "--epochs", "2"], capture_output=True, text=True, check=True)
+    assert done.stderr.count("cannot show a false-positive rate of 0.01") == 1
+    assert ".py:" not in done.stderr
+    assert "1 % of normal rows" not in done.stdout
+    assert "rows left out." in done.stdout
+    assert run("fit", table(tmp_path, "one.csv", "a\n1\n"), "-o", tmp_path / "n").code == 2

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import sys
+import warnings
 from typing import Annotated
 
+import pyarrow
 import typer
 
 from ..version import __version__
@@ -57,8 +61,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our signs shows others
+    for name in ("SIGTERM", "SIGHUP"):  # as an interrupt: what is half written is cleaned up
+        if hasattr(signal, name):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(getattr(signal, name), _stop)
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            app()
     except BrokenPipeError:
         # Whoever read our output has seen enough. What is left in the buffer has no reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -66,11 +76,26 @@ def main() -> None:
     except KeyboardInterrupt:
         print("diffint: interrupted; nothing was written", file=sys.stderr)
         raise SystemExit(130) from None
-    except (ValueError, OSError, RuntimeError, MemoryError) as error:
+    except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
         if debug:
             raise
         print(f"diffint: {_message(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+_noted: set[str] = set()
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning in a line, once."""
+    text = str(message)
+    if text not in _noted:
+        _noted.add(text)
+        print(f"Note: {text}.", file=sys.stderr)
+
+
+def _stop(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _message(error: BaseException) -> str:

@@ -21,7 +21,9 @@ Id = Annotated[str | None, typer.Option("--id", metavar="COL", help="Column that
 Kind = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="KIND", help="csv, tsv, parquet or arrow, whatever the name says."
+        "--format",
+        metavar="KIND",
+        help="Of TABLE, if not by its name: csv, tsv, parquet, arrow.",
     ),
 ]
 Separator = Annotated[
@@ -34,7 +36,5 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 def reading(kind: str | None, separator: str | None, decimal: str, encoding: str) -> ReadingOptions:
-    """The options of reading as one value; a decimal comma separates columns by semicolons."""
-    if decimal == "," and separator is None:
-        separator = ";"
+    """The options of reading as one value."""
     return ReadingOptions(kind, separator, decimal, encoding)

@@ -14,7 +14,7 @@ from ..files.reading import TableFile, open_table
 from ..local_explanation import LocalExplanation, explain_rows
 from . import arguments
 from .loading import id_column_of, load_detector
-from .streaming import Highest, ScoredBatch, scored_batches
+from .streaming import Highest, ScoredBatch, joined, scored_batches
 
 
 def explain(
@@ -35,6 +35,9 @@ def explain(
     n_reasons: Annotated[
         int, typer.Option("--reasons", metavar="N", min=1, help="Features to name at most.")
     ] = 5,
+    fpr: Annotated[
+        float | None, typer.Option(help="Another share of normal rows that may be flagged.")
+    ] = None,
     as_json: arguments.Json = False,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
@@ -49,6 +52,8 @@ def explain(
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
         raise InputError("name the rows to explain by one of --row N, --id X and --top N")
     detector = load_detector(model, jobs)
+    if fpr is not None:
+        detector.false_positive_rate = fpr
     with open_table(table, arguments.reading(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         if row_id is not None and id_column is None:
@@ -64,8 +69,9 @@ def explain(
     for i, name in enumerate(names):
         text = why.text(i, n_reasons).removeprefix(f"Row {i}")
         if why.flagged[i]:
-            text += f"\n  {nearest.text(i).removeprefix(f'Row {i}').lstrip(': ').capitalize()}"
-        texts.append(f"Row {name}{text}".replace("\n  Would", "\n  It would"))
+            said = nearest.text(i).removeprefix(f"Row {i}")
+            text += f"\n  It{said}" if nearest.found[i] else f"\n  N{said.removeprefix(': n')}"
+        texts.append(f"Row {name}{text}")
     typer.echo("\n\n".join(texts))
 
 
@@ -78,21 +84,23 @@ def _rows(
     top: int | None,
     jobs: int,
 ) -> ScoredBatch:
-    """The rows asked for."""
+    """The rows asked for; all of those that have the same id."""
     highest = Highest(top or 1)
+    found: list[ScoredBatch] = []
     count = 0
     for batch in scored_batches(detector, file, id_column, jobs):
         count = batch.first + len(batch.scores)
         if top is not None:
             highest.add(batch)
         elif row is not None and row <= count:
-            return batch.where(np.arange(len(batch.scores)) == row - 1 - batch.first)
+            return batch.where(batch.numbers == row)
         elif row_id is not None:
-            found = np.array([str(name) == row_id for name in batch.ids or []])
-            if found.any():
-                return batch.where(found)
-    if top is not None:
-        return highest.as_batch(detector.model_.n_features, numbered=id_column is None)
+            called = np.array([str(name) == row_id for name in batch.ids or []], dtype=bool)
+            found += [batch.where(called)] if called.any() else []
+    if highest.rows is not None:
+        return highest.rows
+    if found:
+        return joined(found)
     if row is not None:
         raise InputError(f"there is no row {row:,}; {file.name} has {count:,}")
     raise InputError(f"no row of {file.name} is called {row_id!r} in column {id_column!r}")
@@ -123,7 +131,9 @@ def _as_json(why: LocalExplanation, nearest: Any, names: list[str], n_reasons: i
                 "pattern": int(why.unit[i]),
                 "reasons": json.loads(lines.to_json(orient="records", double_precision=15)),
                 "text": why.reasons(i, n_reasons),
-                "nearest_normal": json.loads(suggested.to_json(orient="records")),
+                "nearest_normal": json.loads(
+                    suggested.to_json(orient="records", double_precision=15)
+                ),
             }
         )
     return rows

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
 from ..config import PRESETS
 from ..errors import InputError
 from ..estimator import DiffInt
 from ..files.reading import TableFile, open_table
+from ..files.whole import check_place
 from ..formatting import counted, listed, number
 from . import arguments
 from .streaming import check_columns
@@ -58,8 +55,9 @@ def fit(
     Example: diffint fit payments.csv -o payments.diffint --label fraud --id payment_id
     """
     started = time.perf_counter()
-    console = Console(highlight=False, stderr=True)
-    _check_output(output)
+    if output == "-":
+        raise InputError("a model does not go to standard output; name a file with -o")
+    check_place(output)  # before the work, not after it
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,
@@ -74,6 +72,8 @@ def fit(
         reasons = dict.fromkeys(ignore or [], "--ignore")
         reasons.update({column: "--id" for column in [id_column] if column})
         reasons.update({column: "the label" for column in [label] if column})
+        if label is not None and label == id_column:
+            raise InputError(f"{label!r} cannot be both the label and the id")
         check_columns(file, list(ignore or []), "--ignore names")
         check_columns(file, [c for c in (id_column,) if c], "--id names")
         check_columns(file, [c for c in (label,) if c], "--label names")
@@ -85,16 +85,10 @@ def fit(
     import pandas
 
     frame = pandas.DataFrame(values, columns=features, copy=False)
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if label is not None:
-            said.append(_measured(detector, frame, anomalies))
-        detector.fit(frame, anomalies=anomalies)
-        detector.id_column_ = id_column
-        detector.save(output)
-    for message in dict.fromkeys(str(w.message) for w in caught):
-        console.print(f"Note: {message}.", soft_wrap=True)
+    said = [] if label is None else [_measured(detector, frame, anomalies)]
+    detector.fit(frame, anomalies=anomalies)
+    detector.id_column_ = id_column
+    detector.save(output)
     training = detector.model_.training
     lines = [
         f"Learned from {counted(training.n_rows, 'row')} of {counted(len(features), 'feature')} "
@@ -107,24 +101,17 @@ def fit(
         lines.append(f"Not used: {listed(ignored)}.")
     lines += said
     threshold = -detector.offset_
-    lines.append(
-        f"A row is flagged above a score of {number(threshold)}: "
-        f"{number(100 * fpr)} % of normal rows."
-    )
+    calibration = detector.model_.calibration
+    if not calibration.held_out:
+        means = "the threshold rests on training rows, and is optimistic"
+    elif calibration.reaches(fpr):
+        means = f"{number(100 * fpr)} % of normal rows"
+    else:
+        means = f"the highest of {len(calibration.scores)} rows left out"
+    lines.append(f"A row is flagged above a score of {number(threshold)}: {means}.")
     lines.append(f"Model file: {output}")
     for line in lines:
         typer.echo(line)
-
-
-def _check_output(output: str) -> None:
-    """Refuse a place that cannot be written to before the work, not after it."""
-    path = Path(os.path.realpath(output))
-    if path.is_dir():
-        raise IsADirectoryError(f"{output!r} is a folder; give a file name to write to")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise PermissionError(f"{output!r} cannot be written to; choose another place")
 
 
 def _settings(preset: str, decoder: str | None, epochs: int | None) -> dict[str, Any]:
@@ -142,7 +129,7 @@ def _read(
     """All rows, and which of them are marked as anomalies."""
     parts, marks = [], []
     for first, batch in file.batches(features + ([label] if label else [])):
-        parts.append(file.numbers(batch, features, first))
+        parts.append(file.numbers(batch, features, first, can_ignore=True))
         mark = file.numbers(batch, [label], first)[:, 0] if label else np.zeros(batch.num_rows)
         wrong = np.flatnonzero((mark != 0) & (mark != 1))
         if len(wrong):
@@ -152,7 +139,10 @@ def _read(
                 f"{file.where(first + int(wrong[0]))}; it must be 0 or 1 (or false, true)"
             )
         marks.append(mark == 1)
-    return np.concatenate(parts), np.concatenate(marks)
+    values = np.concatenate(parts)
+    if len(values) < 2:
+        raise InputError(f"{file.name} has {counted(len(values), 'row')}; it takes at least 2")
+    return values, np.concatenate(marks)
 
 
 def _measured(detector: DiffInt, frame: Any, anomalies: NDArray[np.bool_]) -> str:

@@ -24,6 +24,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
             json.dumps(
                 {
                     "features": list(fitted.feature_names),
+                    "id_column": detector.id_column_,
                     "training": vars(training),
                     "settings": settings,
                     "false_positive_rate": detector.false_positive_rate,
@@ -44,6 +45,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
         f"{counted(training.n_blank_rows, 'blank row')}",
         "features": ", ".join(names[:10]) + more,
+        "ids": repr(detector.id_column_) if detector.id_column_ else "row numbers",
         "when": f"{training.created}, {training.seconds:.1f} s on {training.device}, "
         f"diffint {training.version}",
         "threshold": f"{number(-detector.offset_)} (false-positive rate "

@@ -10,7 +10,8 @@ import typer
 
 from ..estimator import DiffInt
 from ..files.reading import ReadingOptions, open_table
-from ..files.whole import write_whole
+from ..files.whole import check_place, write_whole
+from ..formatting import counted
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, scored_batches
@@ -22,7 +23,10 @@ def report(
     model: arguments.Model,
     table: arguments.Table,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="HTML", help="Page to write.")
+        str,
+        typer.Option(
+            "-o", "--output", metavar="HTML", help="To be written; - for standard output."
+        ),
     ] = "report.html",
     id_column: arguments.Id = None,
     top: Annotated[
@@ -46,9 +50,12 @@ def report(
     detector = load_detector(model, jobs)
     if fpr is not None:
         detector.false_positive_rate = fpr
+    if output != "-":
+        check_place(output)  # before the work, not after it
     how = arguments.reading(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
-    typer.echo(f"{n_flagged:,} rows flagged. Report: {output}", err=True)
+    where = "" if output == "-" else f" Report: {output}"
+    typer.echo(f"{counted(n_flagged, 'row')} flagged.{where}", err=True)
 
 
 def write_report(
@@ -64,7 +71,7 @@ def write_report(
     from ..report import build_report
     from ..report.data import ScoredTable
 
-    threshold = -detector.offset_
+    threshold, n_features = -detector.offset_, detector.model_.n_features
     highest, scores = Highest(top, threshold), []
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
@@ -74,8 +81,12 @@ def write_report(
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=np.concatenate(scores),
-        rows=highest.values(detector.model_.n_features),
+        rows=np.empty((0, n_features)) if highest.rows is None else highest.rows.values,
         ids=highest.ids,
     )
-    write_whole(output, build_report(detector, scored).encode())
+    page = build_report(detector, scored)
+    if output == "-":
+        typer.echo(page)
+    else:
+        write_whole(output, page.encode())
     return int((scored.scores > threshold).sum())

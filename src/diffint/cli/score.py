@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..estimator import DiffInt, resolve_jobs
 from ..files.reading import open_table
 from ..files.writing import table_writer
@@ -19,6 +21,7 @@ from .loading import id_column_of, load_detector
 from .streaming import Highest, ScoredBatch, scored_batches
 
 _REASONS = 3
+_COLUMNS = ("score", "p_value", "flagged", "reasons")
 
 
 def score(
@@ -40,6 +43,10 @@ def score(
     ] = True,
     fpr: Annotated[
         float | None, typer.Option(help="Another share of normal rows that may be flagged.")
+    ] = None,
+    output_kind: Annotated[
+        str | None,
+        typer.Option("--output-format", metavar="KIND", help="Of OUT, if not by its name."),
     ] = None,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
@@ -63,66 +70,52 @@ def score(
         id_column = id_column_of(detector, file, id_column)
         batches = scored_batches(detector, file, id_column, jobs)
         first = next(batches)  # before anything is written: most errors show here
-        id_type = pyarrow.int64() if first.ids is None else _id_type(first.ids)
+        if id_column in _COLUMNS:
+            raise InputError(
+                f"the id column {id_column!r} has the name of a column that `score` writes; "
+                "rename it"
+            )
         schema = pyarrow.schema(
             [
-                ("row" if id_column is None else id_column, id_type),
+                (id_column or "row", pyarrow.int64() if first.ids is None else first.ids.type),
                 ("score", pyarrow.float64()),
                 ("p_value", pyarrow.float64()),
                 ("flagged", pyarrow.bool_()),
                 *([("reasons", pyarrow.string())] if reasons else []),
             ]
         )
-        with table_writer(output, schema) as write:
-            for batch in _chosen(_chain(first, batches), top, flagged_only, threshold, id_column):
+        every = chain([first], batches)
+        with table_writer(output, schema, output_kind) as write:
+            for batch in _chosen(every, top, flagged_only, threshold):
                 columns = _columns(detector, batch, threshold, reasons, top is not None)
-                arrays = [
-                    column.cast(field.type) if isinstance(column, pyarrow.Array) else column
-                    for column, field in zip(columns, schema, strict=True)
-                ]
-                write(pyarrow.record_batch(arrays, schema=schema))
-
-
-def _id_type(ids: Any) -> Any:
-    return ids.type.value_type if pyarrow.types.is_dictionary(ids.type) else ids.type
-
-
-def _chain(first: ScoredBatch, rest: Iterator[ScoredBatch]) -> Iterator[ScoredBatch]:
-    yield first
-    yield from rest
+                write(pyarrow.record_batch(columns, schema=schema))
 
 
 def _chosen(
-    batches: Iterator[ScoredBatch],
-    top: int | None,
-    flagged_only: bool,
-    threshold: float,
-    id_column: str | None,
+    batches: Iterable[ScoredBatch], top: int | None, flagged_only: bool, threshold: float
 ) -> Iterator[ScoredBatch]:
     """The rows to write, in order."""
-    if top is not None:
-        highest = Highest(top, threshold if flagged_only else -np.inf)
-        n_features = 0
+    if top is None:
         for batch in batches:
-            n_features = batch.values.shape[1]
-            highest.add(batch)
-        yield highest.as_batch(n_features, numbered=id_column is None)
+            yield batch.where(batch.scores > threshold) if flagged_only else batch
         return
+    highest = Highest(top, threshold if flagged_only else -np.inf)
     for batch in batches:
-        yield batch.where(batch.scores > threshold) if flagged_only else batch
+        highest.add(batch)
+    if highest.rows is not None:
+        yield highest.rows
 
 
 def _columns(
     detector: DiffInt, batch: ScoredBatch, threshold: float, reasons: bool, all_rows: bool
 ) -> list[Any]:
-    scores = batch.scores
-    flagged = scores > threshold
-    names = batch.ids if batch.ids is not None else pyarrow.array(batch.numbers)
-    columns = [names, scores, detector.model_.calibration.p_values(scores), flagged]
-    columns = [names, *(pyarrow.array(column) for column in columns[1:])]
+    """What is written of the rows, as pyarrow arrays."""
+    flagged = batch.scores > threshold
+    p_values = detector.model_.calibration.p_values(batch.scores)
+    columns = [pyarrow.array(column) for column in (batch.scores, p_values, flagged)]
     if reasons:
         columns.append(_reasons(detector, batch, np.ones_like(flagged) if all_rows else flagged))
-    return columns
+    return [batch.ids if batch.ids is not None else pyarrow.array(batch.numbers), *columns]
 
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:

@@ -33,15 +33,19 @@ class ScoredBatch:
     scores: NDArray[np.float64]
 
     def name(self, row: int) -> str:
-        """What to call a row of the batch: its id, or its number in the file."""
-        return str(self.numbers[row] if self.ids is None else self.ids[row])
+        """What to call a row of the batch: its id, or its number in the file where it has none."""
+        name = None if self.ids is None else self.ids[row].as_py()
+        return str(self.numbers[row] if name is None or name == "" else name)
 
     def where(self, chosen: NDArray[np.bool_]) -> ScoredBatch:
         """The chosen rows alone."""
-        ids = None if self.ids is None else self.ids.filter(pyarrow.array(chosen))
-        return ScoredBatch(
-            self.first, self.numbers[chosen], ids, self.values[chosen], self.scores[chosen]
-        )
+        return self.take(np.flatnonzero(chosen))
+
+    def take(self, rows: NDArray[np.intp]) -> ScoredBatch:
+        """These rows, in this order."""
+        ids = None if self.ids is None else self.ids.take(pyarrow.array(rows))
+        values, scores = self.values[rows], self.scores[rows]
+        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores)
 
 
 def scored_batches(
@@ -60,6 +64,8 @@ def scored_batches(
         for first, batch in table.batches(wanted):
             values = table.numbers(batch, features, first)
             ids = batch.column(id_column) if id_column is not None else None
+            if ids is not None and pyarrow.types.is_dictionary(ids.type):
+                ids = ids.dictionary_decode()
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.model_, values, jobs)
             yield ScoredBatch(first, numbers, ids, values, scores)
@@ -75,7 +81,7 @@ def check_columns(table: TableFile, names: list[str], who: str) -> None:
         others = ", …" if len(table.columns) > 5 else ""
         raise InputError(
             f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that {who}: "
-            f"{listed(missing[:5])}{more}; it has {has}{others}"
+            f"{listed(missing[:5])}{more}; it has {has}{others}{table.hint()}"
         )
 
 
@@ -108,41 +114,36 @@ def rows_progress(table: TableFile) -> Iterator[Any]:
         yield advance
 
 
+def joined(parts: list[ScoredBatch]) -> ScoredBatch:
+    """Several batches as one."""
+    ids = None
+    if parts[0].ids is not None:
+        ids = pyarrow.concat_arrays([part.ids for part in parts])
+    return ScoredBatch(
+        parts[0].first,
+        np.concatenate([part.numbers for part in parts]),
+        ids,
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+    )
+
+
 class Highest:
     """The rows with the highest scores of a stream, at most `limit`; ties keep the earlier row."""
 
     def __init__(self, limit: int, threshold: float = -np.inf) -> None:
         self._limit, self._threshold = limit, threshold
-        self._rows: list[tuple[float, int, Any, NDArray[np.float64]]] = []
+        self.rows: ScoredBatch | None = None
 
     def add(self, batch: ScoredBatch) -> None:
         """Consider the rows of a batch that score above the threshold."""
-        above = np.flatnonzero(batch.scores > self._threshold)
-        best = above[np.argsort(-batch.scores[above], kind="stable")][: self._limit]
-        self._rows += [
-            (
-                float(batch.scores[i]),
-                int(batch.numbers[i]),
-                None if batch.ids is None else batch.ids[int(i)],
-                batch.values[i].copy(),  # not the whole batch with it
-            )
-            for i in best
-        ]
-        self._rows.sort(key=lambda row: (-row[0], row[1]))
-        del self._rows[self._limit :]
+        above = batch.where(batch.scores > self._threshold)
+        together = above if self.rows is None else joined([self.rows, above])
+        best = np.argsort(-together.scores, kind="stable")[: self._limit]
+        self.rows = together.take(best)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """What they are called, highest score first."""
-        return tuple(str(row[1] if row[2] is None else row[2]) for row in self._rows)
-
-    def as_batch(self, n_features: int, numbered: bool) -> ScoredBatch:
-        """The rows as one batch, highest score first."""
-        ids = None if numbered else pyarrow.array([row[2].as_py() for row in self._rows])
-        numbers = np.array([row[1] for row in self._rows], dtype=np.int64)
-        scores = np.array([row[0] for row in self._rows])
-        return ScoredBatch(0, numbers, ids, self.values(n_features), scores)
-
-    def values(self, n_features: int) -> NDArray[np.float64]:
-        """(rows, features), highest score first"""
-        return np.array([row[3] for row in self._rows]).reshape(-1, n_features)
+        rows = self.rows
+        return () if rows is None else tuple(rows.name(i) for i in range(len(rows.scores)))

@@ -36,15 +36,24 @@ def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
         return _float64(column)
     if pyarrow.types.is_null(kind):
         return np.full(len(column), np.nan)
-    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        return _from_text(column, decimal)
+    if _is_text(kind):
+        return _from_text(column.cast(pyarrow.large_string()), decimal)
     first = next((i for i, cell in enumerate(column) if cell.is_valid), 0)
     raise NotNumbers(first, str(column[first]) if len(column) else str(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    kinds = ("is_string", "is_large_string", "is_string_view")
+    return any(getattr(pyarrow.types, name, lambda _: False)(kind) for name in kinds)
 
 
 def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
     text = compute.utf8_trim_whitespace(column)
     if decimal != ".":
+        points = compute.match_substring(text, ".")
+        if compute.any(points).as_py():  # thousands, or another decimal sign: who knows
+            row = compute.index(points, True).as_py()
+            raise NotNumbers(row, str(column[row]))
         text = compute.replace_substring(text, decimal, ".")
     try:
         return _float64(text.cast(pyarrow.float64()))  # the usual case: nothing missing

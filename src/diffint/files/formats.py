@@ -23,7 +23,11 @@ _KINDS: dict[str, Kind] = {
     ".ipc": "arrow",
 }
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
-_FIRST_BYTES: dict[bytes, Kind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_FIRST_BYTES: dict[bytes, Kind] = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",  # a stream of it
+}
 _COMPRESSED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 LONGEST_MARK = 6
 
@@ -54,6 +58,23 @@ def format_of(name: str, asked: str | None = None) -> Format:
             )
         return Format(asked, compression)  # type: ignore[arg-type]
     return Format(_KINDS.get(suffixes[-1], "csv") if suffixes else "csv", compression)
+
+
+def format_to_write(path: str, asked: str | None) -> Format:
+    """The format of an output; a name that promises something else is refused."""
+    form = format_of("" if path == "-" else path, asked)
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes if path != "-"]
+    known = not suffixes or suffixes[-1] in {**_KINDS, **_COMPRESSIONS}
+    if asked is None and not known:
+        raise InputError(
+            f"{path!r} ends in {suffixes[-1]!r}, which is no kind of table; use .csv, .tsv, "
+            ".parquet or .feather, or say which with --output-format"
+        )
+    if form.compression and not form.is_text:
+        raise InputError(
+            f"{path!r}: only text is compressed as a whole; leave out {suffixes[-1]!r}"
+        )
+    return form
 
 
 def format_by_content(first: bytes, otherwise: Format) -> Format:

@@ -45,8 +45,11 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         separator = {"\\t": "\t", "tab": "\t"}.get(self.separator or "", self.separator)
         object.__setattr__(self, "separator", separator)
-        if separator is not None and len(separator) != 1:
-            raise InputError(f"the separator {self.separator!r} must be a single character")
+        fits = separator is None or (len(separator) == 1 and separator.isascii())
+        if not fits or separator in ('"', "\n", "\r"):
+            raise InputError(
+                f"the separator {self.separator!r} must be a single character, such as ';' or '\\t'"
+            )
         if self.decimal not in (".", ","):
             raise InputError(f"the decimal sign {self.decimal!r} must be '.' or ','")
         try:
@@ -64,11 +67,13 @@ class TableFile:
         self.path, self.options = path, options
         self.name = "standard input" if path == "-" else repr(path)
         self._stream, self._size, self.format = _open(path, options)
+        self.columns: list[str] = []
         try:
             self._source = self._open_source()
         except pyarrow.ArrowException as error:
+            self._stream.close()
             raise self._unreadable(error) from error
-        self.columns: list[str] = list(self._source.names)
+        self.columns = list(self._source.names)
         self.n_rows: int | None = self._source.n_rows
         self._check_columns()
 
@@ -97,13 +102,22 @@ class TableFile:
         except pyarrow.ArrowException as error:
             raise self._unreadable(error) from error
         if first == 0:
-            raise InputError(f"{self.name} has a header but no rows" + self._hint())
+            raise InputError(f"{self.name} has a header but no rows" + self.hint())
 
-    def numbers(self, batch: Any, columns: Sequence[str], first: int) -> NDArray[np.float64]:
+    def numbers(
+        self, batch: Any, columns: Sequence[str], first: int, can_ignore: bool = False
+    ) -> NDArray[np.float64]:
         """The columns of a batch as a matrix (rows, columns); what is no finite number is refused.
 
-        first: how many rows of the file come before the batch.
+        first: how many rows of the file come before the batch; can_ignore: whether the column may
+        be left out instead.
         """
+
+        def remedy(name: str) -> str:
+            if can_ignore:
+                return f"leave the column out with --ignore {_quoted(name)}"
+            return "mend the cell, or leave it blank where it is missing"
+
         values = np.empty((batch.num_rows, len(columns)))
         for j, name in enumerate(columns):
             try:
@@ -112,16 +126,14 @@ class TableFile:
                 shown = repr(found.value if len(found.value) <= 40 else found.value[:37] + "…")
                 raise InputError(
                     f"{self.name}: column {name!r} holds {shown} {self.where(first + found.row)}, "
-                    f"which is not a number; leave the column out with --ignore {_quoted(name)}"
-                    f"{self._hint()}"
+                    f"which is not a number; {remedy(name)}{self.hint()}"
                 ) from None
         infinite = np.isinf(values)
         if infinite.any():
             row, j = np.argwhere(infinite)[0]
             raise InputError(
                 f"{self.name}: column {columns[j]!r} holds an infinite number "
-                f"{self.where(first + int(row))}; replace it, or leave the column out with "
-                f"--ignore {_quoted(columns[j])}"
+                f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
 
@@ -141,7 +153,10 @@ class TableFile:
         return next((line for line, cells in self._lines() if len(cells) != n_cells), None)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """(line number, cells) of the header and every row; lines without anything are none."""
+        """(line number, cells) of the header and every row.
+
+        Lines without anything are no rows, unless there is but one column.
+        """
         if self.path == "-":
             return
         with pyarrow.input_stream(self.path, compression=self.format.compression) as stream:
@@ -149,14 +164,18 @@ class TableFile:
             reader = csv.reader(text, delimiter=self._separator)
             try:
                 for cells in reader:
-                    if cells:
-                        yield reader.line_num, cells
+                    if cells or len(self.columns) == 1:
+                        yield reader.line_num, cells or [""]
             except csv.Error:  # a cell beyond its limits: no line to point at
                 return
 
     @property
     def _separator(self) -> str:
-        return self.options.separator or ("\t" if self.format.kind == "tsv" else ",")
+        if self.options.separator is not None:
+            return self.options.separator
+        if self.format.kind == "tsv":
+            return "\t"
+        return "," if self.options.decimal == "." else ";"
 
     def _open_source(self) -> _Source:
         if self.format.kind == "parquet":
@@ -179,7 +198,7 @@ class TableFile:
                 )
             seen.add(name)
 
-    def _hint(self) -> str:
+    def hint(self) -> str:
         """What may be wrong with a table of one column."""
         if not self.format.is_text or len(self.columns) != 1:
             return ""
@@ -191,13 +210,13 @@ class TableFile:
     def _unreadable(self, error: Exception) -> InputError:
         """What Arrow says, in words that say what to do."""
         text = " ".join(str(error).split())
-        ragged = re.search(r"(Expected) (\d+) columns, got (\d+)", text)
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
         if ragged:
-            line = self._ragged_line(int(ragged[2]))
+            line = self._ragged_line(int(ragged[1]))
             where = "a line" if line is None else f"line {line:,}"
-            hint = self._hint() or "; mend the line, or name the separator with --separator"
-            cells = counted(int(ragged[3]), "cell")
-            return InputError(f"{self.name}: {where} has {cells} instead of {ragged[2]}{hint}")
+            hint = self.hint() or "; mend the line, or name the separator with --separator"
+            cells = counted(int(ragged[2]), "cell")
+            return InputError(f"{self.name}: {where} has {cells} instead of {ragged[1]}{hint}")
         if "UTF8" in text or "utf-8" in text.lower() or "codec" in text:
             return InputError(
                 f"{self.name} is not text in {self.options.encoding}; if it is text, name its "
@@ -236,13 +255,21 @@ class _Text(_Source):
     """Lines of text; every cell stays text until it is asked for as a number."""
 
     def __init__(self, stream: Any, separator: str, encoding: str) -> None:
+        csv.field_size_limit(_LONGEST_HEADER)
         self._stream = _Rewound(stream)
-        header = self._stream.first_line(encoding)
-        if not header.strip():
+        reader = csv.reader(
+            io.StringIO(self._stream.beginning(encoding), newline=""), delimiter=separator
+        )
+        try:
+            header = next((cells for cells in reader if any(cell.strip() for cell in cells)), None)
+        except csv.Error as error:
+            raise pyarrow.ArrowInvalid(f"its header is not one: {error}") from None
+        if header is None:
             raise pyarrow.ArrowInvalid("Empty CSV file")
-        if "\0" in header:
+        if any("\0" in cell for cell in header):
             raise pyarrow.ArrowInvalid("it holds NUL bytes, which text does not")
-        self.names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
+        self.names = [name.strip() for name in header]
+        self._header_lines = reader.line_num
         self._separator, self._encoding = separator, encoding
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
@@ -250,11 +277,16 @@ class _Text(_Source):
             pyarrow.PythonFile(self._stream, "r"),
             read_options=pyarrow.csv.ReadOptions(
                 column_names=self.names,
-                skip_rows=1,
+                skip_rows=self._header_lines,
                 block_size=_BLOCK_BYTES,
                 encoding=self._encoding,
             ),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=self._separator),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                # A blank line in a single column is a missing value.
+                ignore_empty_lines=len(self.names) > 1,
+            ),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types={name: pyarrow.string() for name in self.names},
                 include_columns=columns,
@@ -269,15 +301,17 @@ class _Rewound:
     def __init__(self, stream: Any) -> None:
         self._stream, self._ahead, self.closed = stream, b"", False
 
-    def first_line(self, encoding: str) -> str:
-        """The first line of text, without its end."""
+    def beginning(self, encoding: str) -> str:
+        """The first block of text, or more where no line ends in it."""
         try:
             while True:
                 more = self._stream.read(_BLOCK_BYTES)
                 self._ahead += more
                 text = codecs.getincrementaldecoder(encoding)().decode(self._ahead, not more)
-                if "\n" in text or not more or len(self._ahead) > _LONGEST_HEADER:
-                    return text.partition("\n")[0].rstrip("\r").removeprefix("\ufeff")
+                if (text.strip() and "\n" in text.lstrip()) or not more:
+                    return text.removeprefix("\ufeff")
+                if len(self._ahead) > _LONGEST_HEADER:
+                    raise pyarrow.ArrowInvalid("it has no line of column names")
         except UnicodeDecodeError as error:
             raise pyarrow.ArrowInvalid(str(error)) from None
 
@@ -304,12 +338,20 @@ class _Parquet(_Source):
 
 class _Arrow(_Source):
     def __init__(self, stream: Any) -> None:
-        self._file = pyarrow.ipc.open_file(stream)
+        try:
+            self._file = pyarrow.ipc.open_file(stream)
+        except pyarrow.ArrowInvalid:  # perhaps a stream
+            stream.seek(0)
+            self._file = pyarrow.ipc.open_stream(stream)
         self.names = list(self._file.schema.names)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
-        for i in range(self._file.num_record_batches):
-            yield self._file.get_batch(i).select(columns)
+        if hasattr(self._file, "num_record_batches"):
+            for i in range(self._file.num_record_batches):
+                yield self._file.get_batch(i).select(columns)
+        else:
+            for batch in self._file:
+                yield batch.select(columns)
 
 
 def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
@@ -331,6 +373,8 @@ def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
     if shown.is_text:
         stream = pyarrow.input_stream(path, compression=shown.compression)
         return stream, size, shown
+    if shown.compression:
+        raise InputError(f"{path!r} is compressed as a whole, which only text may be; unpack it")
     # Not mapped into memory: pages of the file would count as ours.
     return pyarrow.OSFile(path), size, shown
 

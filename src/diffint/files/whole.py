@@ -10,23 +10,29 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """Where a path leads, through links; refused where no file can be written."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise IsADirectoryError(f"{str(place)!r} is a folder; give a file name to write to")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(place.parent)!r} does not exist; create it first")
+    if place.exists() and not os.access(place, os.W_OK):
+        raise PermissionError(f"{str(place)!r} is read-only; choose another name")
+    return place
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to by way of a temporary neighbour, which takes its place at the end.
 
     Until then, and for good if anything goes wrong, what was there before stays.
     """
-    path = Path(os.path.realpath(path))  # through links, to what they point to
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give a file name to write to")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
+    path = check_place(path)
     if path.exists() and not path.is_file():  # a pipe or a device has no old content to keep
         with open(path, "wb") as device:
             yield device
         return
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(f"{str(path)!r} is read-only; choose another name")
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}")
     try:
         # Created by the user's own rights; an existing file keeps those it has.

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from .formats import Format, format_of
+from .formats import Format, format_to_write
 from .whole import whole_file
 
 WriteBatch = Callable[[Any], None]
@@ -24,7 +24,7 @@ def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[Wr
 
     A file appears when all is written; until then what was there stays.
     """
-    form = format_of("" if path == "-" else path, kind)
+    form = format_to_write(path, kind)
     if path == "-":
         with _writer(sys.stdout.buffer, schema, form) as write:
             yield write
