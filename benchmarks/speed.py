@@ -97,7 +97,7 @@ def layer_passes(thread, threads, passes, w, g, shape, work, rows, upstream):
         work.d_code[first:last] = upstream[first:last]
         backward.log_gradients(work, first, last)
         meet(work.team, threads)
-        backward.interval_gradients(w, g, shape, work, rows, features[0], features[1])
+        backward.interval_gradients(w, g, shape, work, rows, features[0], features[1], 0.0)
 
 
 class Step:
@@ -146,7 +146,7 @@ class Step:
             len(order),
             self.rows,
             0,
-            layout.Schedule(1e-9, 1, False),
+            layout.Schedule(1e-9, 1.0, 1, False, 0.0),
             self.shape,
             self.weights,
             self.gradients,
