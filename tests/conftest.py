@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from diffint import DiffInt
+
+# A shell that starts the suite in the background has it ignore interrupts; some tests send them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 QUICK = {"n_units": 16, "hidden_width": 16, "epochs": 5, "n_members": 2, "random_state": 0}
 
