@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .formatting import counted
 from .model import FeatureSummary, Member
 
 Array = NDArray[np.float64]
@@ -67,6 +68,18 @@ def readable(
 def training_range(features: FeatureSummary) -> tuple[Array, Array]:
     """The smallest and largest training value of every feature. → (features,) each"""
     return features.quantiles[:, 0], features.quantiles[:, -1]
+
+
+def who_fits(box_rows: int, counted_rows: int, n_rows: int) -> str:
+    """How many training rows fit a box: ``which 3 of 214 training rows fit``, or nothing known.
+
+    counted_rows: the rows that were looked at, of n_rows; 0 where none were.
+    """
+    if not counted_rows:
+        return ""
+    sample = "" if counted_rows == n_rows else "a sample of "
+    of_all = f"{sample}{counted(counted_rows, 'training row')}"
+    return f"which {box_rows:,} of {of_all} fit{'s' * (box_rows == 1)}"
 
 
 def range_text(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .asked import asked_index
 from .attribution import attribute
+from .constraints import training_range
 from .errors import InputError
 from .formatting import counted, distinct_numbers, exact_number, listed, shown_name
 from .frozen import Frozen
@@ -242,6 +243,7 @@ class _Search:
 
 def _original_span(model: FittedModel) -> Array:
     """(features,) the width of the training range, 1 where there is none."""
+    smallest, largest = training_range(model.features)
     with np.errstate(over="ignore"):
-        span = model.features.quantiles[:, -1] - model.features.quantiles[:, 0]
+        span = largest - smallest
     return np.where(span > 0, np.minimum(span, np.finfo(float).max), 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .asked import asked_count, asked_index
-from .constraints import box_ends, range_text, readable, training_range
+from .constraints import box_ends, range_text, readable, training_range, who_fits
 from .formatting import counted, distinct_numbers, percent, shown_name
 from .frozen import Frozen
 from .importance import box_tightness, feature_importance, member_importance
@@ -199,12 +199,7 @@ class GlobalExplanation(Frozen):
 
     def who_fits(self, unit: int) -> str:
         """How many training rows lie inside all ranges of a unit, where that was counted."""
-        if not self.counted_rows:
-            return ""
-        sample = "" if self.counted_rows == self.n_rows else "a sample of "
-        n_rows = int(self.box_rows[unit])
-        of_all = f"{sample}{counted(self.counted_rows, 'training row')}"
-        return f"which {n_rows:,} of {of_all} fit{'s' * (n_rows == 1)}"
+        return who_fits(int(self.box_rows[unit]), self.counted_rows, self.n_rows)
 
     def constraint_text(self, unit: int, feature: int) -> str:
         """One constraint in words; says when an end, or both, do not bind."""

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from .asked import asked_count, asked_index
 from .attribution import attribute
-from .constraints import box_ends, range_text, readable, training_range
-from .contributions import feature_contributions
+from .constraints import box_ends, range_text, readable, training_range, who_fits
+from .contributions import scores_and_contributions
 from .errors import InputError
 from .formatting import counted, distinct_numbers, number, percent, shown_name
 from .frozen import Frozen
 from .model import FittedModel, Member
 from .patterns import Matches, match_rows
-from .scoring import anomaly_scores
 
 if TYPE_CHECKING:
     import pandas
@@ -172,19 +171,10 @@ class LocalExplanation(Frozen):
             left = "leaves its only range" if n_features == 1 else f"leaves all {outside} ranges"
         else:
             left = f"leaves {outside} of its {n_features} ranges"
+        fits = who_fits(int(self.box_rows[row]), self.counted_rows, self.n_rows)
         return (
             f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
-            f"comes nearest to pattern {self.unit[row]}{self._who_fits(row)} and {left}."
-        )
-
-    def _who_fits(self, row: int) -> str:
-        if not self.counted_rows:
-            return ""
-        sample = "" if self.counted_rows == self.n_rows else "a sample of "
-        n_rows = int(self.box_rows[row])
-        return (
-            f" (which {n_rows:,} of {sample}{counted(self.counted_rows, 'training row')} "
-            f"fit{'s' * (n_rows == 1)})"
+            f"comes nearest to pattern {self.unit[row]}{f' ({fits})' if fits else ''} and {left}."
         )
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
@@ -272,8 +262,7 @@ def explain_rows(
 ) -> LocalExplanation:
     """Explain rows in original units. x: (rows, features)"""
     x = np.array(x, dtype=np.float64)  # a copy: the explanation is to outlive the caller's rows
-    score = anomaly_scores(model, x, n_jobs)
-    parts = feature_contributions(model, x, n_jobs)
+    score, parts = scores_and_contributions(model, x, n_jobs)
     found = attribute(model, x, n_jobs)
     matches = match_rows(model, x, n_jobs)
     lower, upper = _own_ranges(model, matches)

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ..files.reading import ReadingOptions
-
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file that `fit` wrote.")]
 Table = Annotated[
     str,
@@ -33,8 +31,7 @@ Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal sign of text
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text.")]
 Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-
-def reading(kind: str | None, separator: str | None, decimal: str, encoding: str) -> ReadingOptions:
-    """The options of reading as one value."""
-    return ReadingOptions(kind, separator, decimal, encoding)
+Rate = Annotated[
+    float | None,
+    typer.Option("--fpr", help="Another share of normal rows that may be flagged."),
+]

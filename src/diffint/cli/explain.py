@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..counterfactual import NearestNormal, nearest_normal
 from ..errors import InputError
 from ..estimator import DiffInt
-from ..files.reading import TableFile, open_table
+from ..files.reading import ReadingOptions, TableFile, open_table
 from ..local_explanation import LocalExplanation, explain_rows
 from . import arguments
 from .loading import id_column_of, load_detector
@@ -35,9 +36,7 @@ def explain(
     n_reasons: Annotated[
         int, typer.Option("--reasons", metavar="N", min=1, help="Features to name at most.")
     ] = 5,
-    fpr: Annotated[
-        float | None, typer.Option(help="Another share of normal rows that may be flagged.")
-    ] = None,
+    fpr: arguments.Rate = None,
     as_json: arguments.Json = False,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
@@ -51,16 +50,15 @@ def explain(
     """
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
         raise InputError("name the rows to explain by one of --row N, --id X and --top N")
-    detector = load_detector(model, jobs)
-    if fpr is not None:
-        detector.false_positive_rate = fpr
-    with open_table(table, arguments.reading(kind, separator, decimal, encoding)) as file:
+    detector = load_detector(model, jobs, fpr)
+    with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         if row_id is not None and id_column is None:
             raise InputError("--id needs --id-column COL, the column that holds the ids")
         batch = _rows(detector, file, row, id_column, row_id, top, jobs)
-    why = explain_rows(detector.model_, batch.values, -detector.offset_)
-    nearest = detector.nearest_normal(_frame(detector, batch.values))
+    threshold = -detector.offset_
+    why = explain_rows(detector.model_, batch.values, threshold)
+    nearest = nearest_normal(detector.model_, batch.values, threshold)
     names = [batch.name(i) for i in range(len(why))]
     if as_json:
         typer.echo(json.dumps(_as_json(why, nearest, names, n_reasons), indent=2))
@@ -106,15 +104,9 @@ def _rows(
     raise InputError(f"no row of {file.name} is called {row_id!r} in column {id_column!r}")
 
 
-def _frame(detector: DiffInt, values: Any) -> Any:
-    import pandas
-
-    if not hasattr(detector, "feature_names_in_"):
-        return values
-    return pandas.DataFrame(values, columns=list(detector.feature_names_in_))
-
-
-def _as_json(why: LocalExplanation, nearest: Any, names: list[str], n_reasons: int) -> Any:
+def _as_json(
+    why: LocalExplanation, nearest: NearestNormal, names: list[str], n_reasons: int
+) -> Any:
     frame = why.to_frame(n_reasons)
     changes = nearest.to_frame()
     rows = []

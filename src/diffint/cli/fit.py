@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..config import PRESETS
 from ..errors import InputError
 from ..estimator import DiffInt
-from ..files.reading import TableFile, open_table
+from ..files.reading import ReadingOptions, TableFile, open_table
 from ..files.whole import check_place
 from ..formatting import counted, listed, number
 from . import arguments
@@ -67,16 +67,16 @@ def fit(
         n_jobs=jobs,
         verbose=1,
     )
-    how = arguments.reading(kind, separator, decimal, encoding)
+    how = ReadingOptions(kind, separator, decimal, encoding)
     with open_table(table, how) as file:
-        reasons = dict.fromkeys(ignore or [], "--ignore")
-        reasons.update({column: "--id" for column in [id_column] if column})
-        reasons.update({column: "the label" for column in [label] if column})
         if label is not None and label == id_column:
             raise InputError(f"{label!r} cannot be both the label and the id")
-        check_columns(file, list(ignore or []), "--ignore names")
-        check_columns(file, [c for c in (id_column,) if c], "--id names")
-        check_columns(file, [c for c in (label,) if c], "--label names")
+        check_columns(file, ignore or [], "--ignore names")
+        check_columns(file, [id_column] if id_column else [], "--id names")
+        check_columns(file, [label] if label else [], "--label names")
+        reasons = dict.fromkeys(ignore or [], "--ignore")
+        reasons |= {id_column: "--id"} if id_column else {}
+        reasons |= {label: "the label"} if label else {}
         features = [column for column in file.columns if column not in reasons]
         if not features:
             raise InputError(f"{file.name} has no column left to learn from")

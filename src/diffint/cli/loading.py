@@ -9,8 +9,11 @@ from ..estimator import DiffInt
 from ..files.reading import TableFile
 
 
-def load_detector(path: str, jobs: int = -1) -> DiffInt:
-    """The detector in a model file, or an error that says what is wrong with it."""
+def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffInt:
+    """The detector in a model file, or an error that says what is wrong with it.
+
+    fpr: another false-positive rate than the model's own.
+    """
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}; `diffint fit` writes one")
     if os.path.isdir(path):
@@ -19,6 +22,8 @@ def load_detector(path: str, jobs: int = -1) -> DiffInt:
         raise InputError(f"{path!r} is empty, not a model file")
     detector = DiffInt.load(path)
     detector.n_jobs = jobs
+    if fpr is not None:
+        detector.false_positive_rate = fpr
     return detector
 
 

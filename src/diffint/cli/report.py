@@ -32,9 +32,7 @@ def report(
     top: Annotated[
         int, typer.Option(metavar="N", min=1, help="Flagged rows to show at most.")
     ] = MOST_SHOWN,
-    fpr: Annotated[
-        float | None, typer.Option(help="Another share of normal rows that may be flagged.")
-    ] = None,
+    fpr: arguments.Rate = None,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     separator: arguments.Separator = None,
@@ -47,12 +45,10 @@ def report(
 
     Example: diffint report payments.diffint new.csv -o report.html
     """
-    detector = load_detector(model, jobs)
-    if fpr is not None:
-        detector.false_positive_rate = fpr
+    detector = load_detector(model, jobs, fpr)
     if output != "-":
         check_place(output)  # before the work, not after it
-    how = arguments.reading(kind, separator, decimal, encoding)
+    how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"
     typer.echo(f"{counted(n_flagged, 'row')} flagged.{where}", err=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..estimator import DiffInt, resolve_jobs
-from ..files.reading import open_table
+from ..files.reading import ReadingOptions, open_table
 from ..files.writing import table_writer
 from ..local_explanation import explain_rows
 from . import arguments
@@ -41,9 +41,7 @@ def score(
     reasons: Annotated[
         bool, typer.Option("--reasons/--no-reasons", help="Say why flagged rows are.")
     ] = True,
-    fpr: Annotated[
-        float | None, typer.Option(help="Another share of normal rows that may be flagged.")
-    ] = None,
+    fpr: arguments.Rate = None,
     output_kind: Annotated[
         str | None,
         typer.Option("--output-format", metavar="KIND", help="Of OUT, if not by its name."),
@@ -62,11 +60,9 @@ def score(
 
     Example: diffint score payments.diffint new.parquet -o scores.parquet --flagged-only
     """
-    detector = load_detector(model, jobs)
-    if fpr is not None:
-        detector.false_positive_rate = fpr
+    detector = load_detector(model, jobs, fpr)
     threshold = -detector.offset_
-    with open_table(table, arguments.reading(kind, separator, decimal, encoding)) as file:
+    with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         batches = scored_batches(detector, file, id_column, jobs)
         first = next(batches)  # before anything is written: most errors show here

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
@@ -241,18 +241,20 @@ def open_table(path: str, options: ReadingOptions | None = None) -> Iterator[Tab
         table.close()
 
 
-class _Source:
+class _Source(Protocol):
     """What the kinds of files have in common."""
 
     names: list[str]
-    n_rows: int | None = None
+    n_rows: int | None
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
-        raise NotImplementedError
+        """Record batches with these columns."""
 
 
-class _Text(_Source):
+class _Text:
     """Lines of text; every cell stays text until it is asked for as a number."""
+
+    n_rows: int | None = None  # nobody has counted them
 
     def __init__(self, stream: Any, separator: str, encoding: str) -> None:
         csv.field_size_limit(_LONGEST_HEADER)
@@ -326,17 +328,19 @@ class _Rewound:
         self.closed = True
 
 
-class _Parquet(_Source):
+class _Parquet:
     def __init__(self, stream: Any) -> None:
         self._file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)
         self.names = list(self._file.schema_arrow.names)
-        self.n_rows = int(self._file.metadata.num_rows)
+        self.n_rows: int | None = int(self._file.metadata.num_rows)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         yield from self._file.iter_batches(BATCH_ROWS, columns=columns)
 
 
-class _Arrow(_Source):
+class _Arrow:
+    n_rows: int | None = None
+
     def __init__(self, stream: Any) -> None:
         try:
             self._file = pyarrow.ipc.open_file(stream)
