@@ -1,0 +1,190 @@
+"""The methods that are compared: what they are called, how they are made, what they train on.
+
+A new detector is one entry of `METHODS`; one from outside comes as a plugin (`plugin_method`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .protocol import Regime, TrainsOn
+
+
+@dataclass(frozen=True)
+class Method:
+    """A detector under comparison.
+
+    name: in every table and on the command line.
+    make: gives a fresh detector, from the seed and the number of rows of the whole table.
+    trains_on: which rows it trains on in the paper's regime; in the fair one, all train on
+        inliers.
+    in_paper: one of the 23 that the paper ranks.
+    scales_itself: gets the rows in their own units, since it fits the protocol's map itself.
+    preset: of `diffint.config`, for the two whose seeds can train side by side on a GPU.
+    """
+
+    name: str
+    make: Callable[[int, int], Any]
+    trains_on: TrainsOn = "everything"
+    in_paper: bool = True
+    scales_itself: bool = False
+    preset: str | None = None
+
+    def rows_for(self, regime: Regime) -> TrainsOn:
+        """Which rows it trains on in a regime."""
+        return "inliers" if regime == "fair" else self.trains_on
+
+
+def _pyod(module: str, name: str) -> Callable[[int, int], Any]:
+    """PyOD's detector at its defaults; the seed where it takes one."""
+
+    def make(seed: int, n_rows: int) -> Any:
+        detector = getattr(importlib.import_module(f"pyod.models.{module}"), name)
+        takes = inspect.signature(detector).parameters
+        given: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
+        return detector(**given, **({"verbose": 0} if "verbose" in takes else {}))
+
+    return make
+
+
+def _diffint(preset: str) -> Callable[[int, int], Any]:
+    def make(seed: int, n_rows: int) -> Any:
+        from ..config import PRESETS, paper_batch_size
+        from ..estimator import DiffInt
+
+        settings = PRESETS[preset].to_dict()
+        if settings["batch_size"] == "paper":  # counted on the whole table in the evaluation
+            settings["batch_size"] = paper_batch_size(n_rows)
+        return DiffInt(**settings, random_state=seed, device="cpu", n_jobs=1)
+
+    return make
+
+
+def _tccm(seed: int, n_rows: int) -> Any:
+    from .tccm import TCCM
+
+    return TCCM(random_state=seed)
+
+
+_ALL = (
+    Method("DiffInt", _diffint("recommended"), "inliers", False, True, "recommended"),
+    Method("DiffInt-paper", _diffint("paper"), "inliers", True, True, "paper"),
+    Method("KNN", _pyod("knn", "KNN"), in_paper=False),
+    Method("ABOD", _pyod("abod", "ABOD")),
+    Method("LOF", _pyod("lof", "LOF")),
+    Method("PCA", _pyod("pca", "PCA")),
+    Method("KPCA", _pyod("kpca", "KPCA")),
+    Method("OCSVM", _pyod("ocsvm", "OCSVM")),
+    Method("ECOD", _pyod("ecod", "ECOD")),
+    Method("CBLOF", _pyod("cblof", "CBLOF")),
+    Method("KDE", _pyod("kde", "KDE")),
+    Method("GMM", _pyod("gmm", "GMM")),
+    Method("MCD", _pyod("mcd", "MCD")),
+    Method("HBOS", _pyod("hbos", "HBOS")),
+    Method("IForest", _pyod("iforest", "IForest")),
+    Method("LMDD", _pyod("lmdd", "LMDD")),
+    Method("QMCD", _pyod("qmcd", "QMCD")),
+    Method("Sampling", _pyod("sampling", "Sampling")),
+    Method("AutoEncoder", _pyod("auto_encoder", "AutoEncoder"), "inliers"),
+    Method("VAE", _pyod("vae", "VAE"), "inliers"),
+    Method("DIF", _pyod("dif", "DIF")),
+    Method("LUNAR", _pyod("lunar", "LUNAR")),
+    Method("SO_GAAL", _pyod("so_gaal", "SO_GAAL")),
+    Method("MO_GAAL", _pyod("mo_gaal", "MO_GAAL")),
+    Method("TCCM", _tccm, "inliers"),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+
+
+def plugin_method(asked: str) -> Method:
+    """A detector from outside, 'module:factory' or 'NAME=module:factory'.
+
+    `factory(seed)` or `factory()` gives a fresh object with `fit(X)` and a score (see
+    `anomaly_scores`); a class will do. It trains on what the paper's unsupervised rivals train
+    on unless the factory has an attribute ``trains_on = "inliers"``.
+    """
+    name, equals, place = asked.rpartition("=")
+    module_name, colon, attribute = place.partition(":")
+    if not (module_name and colon and attribute) or (equals and not name):
+        raise InputError(f"--plugin {asked!r} must look like module:factory or NAME=module:factory")
+    if "" not in sys.path:  # as `python -m` does: a module in the current folder is found
+        sys.path.insert(0, "")
+    try:
+        factory: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            factory = getattr(factory, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"--plugin {asked!r} cannot be imported: {error}") from error
+    if not callable(factory):
+        raise InputError(f"--plugin {asked!r} is not a class or function that makes a detector")
+    trains_on = getattr(factory, "trains_on", "everything")
+    if trains_on not in ("inliers", "everything"):
+        raise InputError(
+            f"--plugin {asked!r}: trains_on is {trains_on!r}, neither 'inliers' nor 'everything'"
+        )
+
+    def make(seed: int, n_rows: int) -> Any:
+        return factory(seed) if _takes_a_seed(factory) else factory()
+
+    return Method(name or attribute, make, trains_on, in_paper=False)
+
+
+def _takes_a_seed(factory: Callable[..., Any]) -> bool:
+    try:
+        parameters = list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError):  # some built-in callables have no signature
+        return False
+    return bool(parameters) and parameters[0].name == "seed"
+
+
+def anomaly_scores(detector: Any, rows: NDArray[np.float64]) -> NDArray[Any]:
+    """(rows,) high = anomalous, by what the detector has to say it.
+
+    `anomaly_score` is taken as it is; scikit-learn's outlier detectors say it with
+    `score_samples` (high = normal, so negated); PyOD's and others with `decision_function`.
+    """
+    if hasattr(detector, "anomaly_score"):
+        return np.asarray(detector.anomaly_score(rows))
+    is_sklearn = getattr(detector, "_estimator_type", None) == "outlier_detector"
+    if is_sklearn and hasattr(detector, "score_samples"):
+        return -np.asarray(detector.score_samples(rows))
+    if hasattr(detector, "decision_function"):
+        return np.asarray(detector.decision_function(rows))
+    raise InputError(
+        f"{type(detector).__name__} has no score: give it anomaly_score(X) or "
+        "decision_function(X), high for anomalies"
+    )
+
+
+def asked_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
+    """The asked methods by name, in the registry's order; all of them if none is asked for.
+
+    Plugins are always among them; alone if nothing else is asked for by name.
+    """
+    extra = [plugin_method(one) for one in plugins]
+    by_lower = {name.lower(): name for name in METHODS}
+    chosen: set[str] = set()
+    for one in asked:
+        if one.lower() not in by_lower:
+            raise InputError(f"no method is called {one!r}; there are {', '.join(METHODS)}")
+        chosen.add(by_lower[one.lower()])
+    if not chosen and not extra:
+        chosen.update(METHODS)
+    result = {name: method for name, method in METHODS.items() if name in chosen}
+    for method in extra:
+        if method.name in result or method.name in METHODS:
+            raise InputError(
+                f"--plugin {method.name!r} has the name of another method; give it its own with "
+                "NAME=module:factory"
+            )
+        result[method.name] = method
+    return result

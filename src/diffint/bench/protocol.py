@@ -1,0 +1,212 @@
+"""What every method is given: the 48 tables, their split, scaling, and the two regimes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import MinMaxScaler
+
+from ..config import paper_batch_size
+from ..datasets import LabelledTable, adbench_files
+from ..errors import InputError
+
+Scale = Literal["small", "medium", "large", "high-dimensional"]
+Regime = Literal["paper", "fair"]
+TrainsOn = Literal["inliers", "everything"]
+
+SCALES: tuple[Scale, ...] = get_args(Scale)
+REGIMES: tuple[Regime, ...] = get_args(Regime)
+SEEDS = tuple(range(10))
+TEST_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class BenchTable:
+    """A table of the evaluation, with its size as the paper lists it."""
+
+    name: str
+    scale: Scale
+    n_rows: int
+    n_features: int
+    n_anomalies: int
+
+    @property
+    def batch_size(self) -> int:
+        """Rows per step in the paper's configuration: a matter of the whole table's rows."""
+        return paper_batch_size(self.n_rows)
+
+
+def _tables(scale: Scale, listed: str) -> list[BenchTable]:
+    lines = [line.split() for line in listed.strip().splitlines()]
+    return [BenchTable(name, scale, *map(int, sizes)) for name, *sizes in lines]
+
+
+TABLES: dict[str, BenchTable] = {
+    table.name: table
+    for table in (
+        # name, rows, features, anomalies
+        *_tables(
+            "small",
+            """
+            4_breastw 683 9 239
+            14_glass 214 7 9
+            15_Hepatitis 80 19 13
+            18_Ionosphere 351 33 126
+            21_Lymphography 148 18 6
+            29_Pima 768 8 268
+            37_Stamps 340 9 31
+            39_vertebral 240 6 30
+            42_WBC 223 9 10
+            43_WDBC 367 30 10
+            45_wine 129 13 10
+            46_WPBC 198 33 47
+            """,
+        ),
+        *_tables(
+            "medium",
+            """
+            2_annthyroid 7200 6 534
+            6_cardio 1831 21 176
+            7_Cardiotocography 2114 21 466
+            12_fault 1941 27 673
+            19_landsat 6435 36 1333
+            20_letter 1600 32 100
+            27_PageBlocks 5393 10 510
+            28_pendigits 6870 16 156
+            30_satellite 6435 36 2036
+            31_satimage-2 5803 36 71
+            38_thyroid 3772 6 93
+            40_vowels 1456 12 50
+            41_Waveform 3443 21 100
+            44_Wilt 4819 5 257
+            47_yeast 1500 8 20
+            """,
+        ),
+        *_tables(
+            "large",
+            """
+            1_ALOI 49534 27 1508
+            8_celeba 202599 39 4547
+            10_cover 286048 10 2747
+            11_donors 619326 10 36710
+            13_fraud 284807 29 492
+            16_http 567498 3 2211
+            22_magic.gamma 19020 10 6688
+            23_mammography 11183 6 260
+            32_shuttle 49097 9 3511
+            33_skin 245057 3 50859
+            34_smtp 95156 3 30
+            """,
+        ),
+        *_tables(
+            "high-dimensional",
+            """
+            3_backdoor 95329 196 2329
+            5_campaign 41188 62 4640
+            9_census 299285 500 18568
+            17_InternetAds 1966 1555 368
+            24_mnist 7603 100 700
+            25_musk 3062 166 97
+            26_optdigits 5216 64 150
+            35_SpamBase 4207 57 1679
+            36_speech 3686 400 61
+            48_arrhythmia 452 274 66
+            """,
+        ),
+    )
+}
+
+
+class Trial(NamedTuple):
+    """One split as one method sees it.
+
+    train: (train rows, features); test: (test rows, features); test_labels: (test rows,) 1 marks
+    an anomaly.
+    """
+
+    train: NDArray[np.float64]
+    test: NDArray[np.float64]
+    test_labels: NDArray[np.int64]
+
+
+def make_trial(table: LabelledTable, seed: int, trains_on: TrainsOn) -> Trial:
+    """The 60/40 split of a seed, not stratified; the rows in their own units."""
+    train, test, train_labels, test_labels = train_test_split(
+        table.x, table.y, test_size=TEST_SHARE, random_state=seed
+    )
+    if trains_on == "inliers":
+        train = train[train_labels == 0]
+    return Trial(train, test, test_labels)
+
+
+def scale_trial(trial: Trial) -> Trial:
+    """Every feature's training range to [−1, 1], test values clipped to it."""
+    scaler: Any = MinMaxScaler((-1.0, 1.0), clip=True).fit(trial.train)
+    return trial._replace(train=scaler.transform(trial.train), test=scaler.transform(trial.test))
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """'0-9' or '0,2,5-7' as numbers, in order and each once."""
+    seeds: set[int] = set()
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            seeds.update(range(int(first), int(last if dash else first) + 1))
+    except ValueError:
+        seeds = set()
+    if not seeds or max(seeds) >= 2**31:
+        raise InputError(f"seeds {text!r} must look like 0-9 or 0,1,5")
+    return tuple(sorted(seeds))
+
+
+def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> dict[str, Path]:
+    """The files of the asked tables of a folder, by name, smallest first.
+
+    asked: names ('6_cardio' or 'cardio'), scale groups ('small'), or nothing for all the
+    evaluation's 48; those that are not in the folder are left out (`missing_tables` names them),
+    and it is an error if none is there.
+    """
+    files = adbench_files(folder)
+    wanted = asked_tables(asked, files)
+    found = {name: files[name] for name in wanted if name in files}
+    if not found:
+        raise InputError(
+            f"none of the tables {', '.join(wanted[:5])}{' …' if len(wanted) > 5 else ''} is in "
+            f"{str(folder)!r} (files NN_name.npz)"
+        )
+    return found
+
+
+def missing_tables(folder: str | Path, asked: Iterable[str] = ()) -> list[str]:
+    """The asked tables that a folder does not hold."""
+    files = adbench_files(folder)
+    return [name for name in asked_tables(asked, files) if name not in files]
+
+
+def asked_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+    """Names of tables from names, short names and scale groups; smallest first.
+
+    known: further names that may be asked for, beside the evaluation's 48.
+    """
+    names = list(TABLES) + [name for name in known if name not in TABLES]
+    short = {name.partition("_")[2].lower(): name for name in names}
+    chosen: set[str] = set()
+    for one in asked:
+        if one in SCALES or one == "high":
+            scale = "high-dimensional" if one == "high" else one
+            chosen.update(name for name, table in TABLES.items() if table.scale == scale)
+        elif one in names or one.lower() in short:
+            chosen.add(one if one in names else short[one.lower()])
+        else:
+            raise InputError(
+                f"no table is called {one!r}; the scale groups are {', '.join(SCALES)}, the "
+                f"tables {', '.join(names)}"
+            )
+    size = {name: t.n_rows * t.n_features for name, t in TABLES.items()}
+    return sorted(chosen or TABLES, key=lambda name: (size.get(name, 0), name))
