@@ -124,11 +124,11 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored, as in scikit-learn's own outlier detectors.
         anomalies : True/False or 0/1 per row: known anomalies, left out of training.
         """
-        from .fitting import fit_model
+        from .fitting import Task, fit_model
 
         # First of all, so that a fit that fails or is interrupted leaves no old model behind.
         self.__dict__.pop("model_", None)
-        config = self._config()
+        config = self.config
         rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
         seed = _seed_sequence(self.random_state)
@@ -138,11 +138,9 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)
         self.model_ = fit_model(
-            table,
+            Task(table, mask, seed),
             names_of(self),
             config,
-            seed,
-            anomalies=mask,
             device=device,
             n_jobs=n_jobs,
             verbose=self.verbose,
@@ -150,7 +148,9 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_if_rate_is_out_of_reach(rate)
         return self
 
-    def _config(self) -> Config:
+    @property
+    def config(self) -> Config:
+        """The settings that shape the model, checked."""
         return Config(**{name: getattr(self, name) for name in Config.names()})
 
     # --- Scoring ---------------------------------------------------------------------------

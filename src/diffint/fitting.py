@@ -41,71 +41,116 @@ class Split:
     left_out: list[Rows]
 
 
+@dataclass(frozen=True)
+class Task:
+    """Rows to fit on (rows, features), those of them to leave out, and all the randomness."""
+
+    x: NDArray[Any]
+    anomalies: NDArray[np.bool_]
+    seed: np.random.SeedSequence
+
+
 def fit_model(
-    x: NDArray[Any],
+    task: Task,
     feature_names: list[str],
     config: Config,
-    seed: np.random.SeedSequence,
     *,
-    anomalies: NDArray[np.bool_],
     device: str = "cpu",
     n_jobs: int = 1,
     verbose: int = 0,
 ) -> FittedModel:
-    """Fit on the rows of x (rows, features) that `anomalies` (rows,) does not mark."""
-    started = time.perf_counter()
-    blank = np.isnan(x).all(axis=1)
-    usable = np.flatnonzero(~anomalies & ~blank)
-    if len(usable) < 2:
-        raise InputError(
-            f"only {len(usable)} of {len(x)} rows have any value and are not marked as anomalies; "
-            "at least 2 are needed to train on"
-        )
-    _warn_about_table(x, usable, feature_names, int((blank & ~anomalies).sum()))
-
-    split_seed, *member_seeds = seed.spawn(1 + config.n_members)
-    split = split_rows(usable, config, np.random.default_rng(split_seed))
-    settled = config.settled(len(usable), len(split.train[0]))
-
-    scalers = [fit_scaler(x[rows], config.scaling) for rows in split.train]
-    runs = [
-        TrainingRun(scaler.transform(x[rows])[0], member_seed)
-        for scaler, rows, member_seed in zip(scalers, split.train, member_seeds, strict=True)
-    ]
+    """Fit on the rows of the task that are not marked as anomalies."""
+    prepared = _Prepared(task, feature_names, config)
+    settled = prepared.settled
     with training_progress(int(settled.epochs), config.n_members, verbose) as progress:
-        trained = train_members(runs, settled, device=device, n_jobs=n_jobs, progress=progress)
-    _warn_about_training(trained)
+        trained = train_members(prepared.runs, settled, device, n_jobs, progress)
+    return prepared.finish(trained, device, n_jobs)
 
-    members = describe(x, config, scalers, split.train, split.left_out, runs, trained)
-    model = FittedModel(
-        config=config,
-        feature_names=tuple(feature_names),
-        members=members,
-        features=summarise_features(x[usable]),
-        calibration=Calibration(split.kind, np.zeros(1)),
-        training=TrainingSummary(
-            n_rows=len(usable),
-            n_known_anomalies=int(anomalies.sum()),
-            n_blank_rows=int((blank & ~anomalies).sum()),
-            batch_size=int(settled.batch_size),
-            epochs=int(settled.epochs),
-            seconds=0.0,
-            device=device,
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            version=__version__,
-        ),
-    )
-    calibration = calibrate(model, x, split, n_jobs, np.random.default_rng(split_seed.spawn(1)[0]))
-    rates = None
-    if config.decoder == "certified":
-        rates = flag_rates(model, x[at_most(usable, _FLAGGED_ROWS, np.random.default_rng(0))])
-    seconds = time.perf_counter() - started
-    return replace(
-        model,
-        calibration=calibration,
-        training=replace(model.training, seconds=seconds),
-        flag_rates=rates,
-    )
+
+def fit_models(
+    tasks: list[Task], feature_names: list[str], config: Config, device: str
+) -> list[FittedModel]:
+    """The model of every task, as `fit_model` would give it, all their members trained together.
+
+    For a GPU, which trains many small networks in the time of one.
+    """
+    prepared = [_Prepared(task, feature_names, config) for task in tasks]
+    trained: dict[int, list[TrainedMember]] = {}
+    # Tables of other sizes may settle on other numbers of epochs.
+    for settled in dict.fromkeys(p.settled for p in prepared):
+        alike = [i for i, p in enumerate(prepared) if p.settled == settled]
+        together = iter(
+            train_members([r for i in alike for r in prepared[i].runs], settled, device)
+        )
+        for i in alike:
+            trained[i] = [next(together) for _ in prepared[i].runs]
+    return [p.finish(trained[i], device, n_jobs=1) for i, p in enumerate(prepared)]
+
+
+class _Prepared:
+    """A task split and scaled: its members' training runs, and how their results make a model."""
+
+    def __init__(self, task: Task, feature_names: list[str], config: Config) -> None:
+        self.started = time.perf_counter()
+        self.task, self.feature_names, self.config = task, feature_names, config
+        x = task.x
+        blank = np.isnan(x).all(axis=1)
+        self.usable = np.flatnonzero(~task.anomalies & ~blank)
+        self.n_blank = int((blank & ~task.anomalies).sum())
+        if len(self.usable) < 2:
+            raise InputError(
+                f"only {len(self.usable)} of {len(x)} rows have any value and are not marked as "
+                "anomalies; at least 2 are needed to train on"
+            )
+        _warn_about_table(x, self.usable, feature_names, self.n_blank)
+        self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
+        self.split = split_rows(self.usable, config, np.random.default_rng(self._split_seed))
+        self.settled = config.settled(len(self.usable), len(self.split.train[0]))
+        self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
+        self.runs = [
+            TrainingRun(scaler.transform(x[rows])[0], member_seed)
+            for scaler, rows, member_seed in zip(
+                self.scalers, self.split.train, member_seeds, strict=True
+            )
+        ]
+
+    def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
+        """Describe and calibrate the trained members."""
+        _warn_about_training(trained)
+        x, config, split = self.task.x, self.config, self.split
+        model = FittedModel(
+            config=config,
+            feature_names=tuple(self.feature_names),
+            members=describe(
+                x, config, self.scalers, split.train, split.left_out, self.runs, trained
+            ),
+            features=summarise_features(x[self.usable]),
+            calibration=Calibration(split.kind, np.zeros(1)),
+            training=TrainingSummary(
+                n_rows=len(self.usable),
+                n_known_anomalies=int(self.task.anomalies.sum()),
+                n_blank_rows=self.n_blank,
+                batch_size=int(self.settled.batch_size),
+                epochs=int(self.settled.epochs),
+                seconds=0.0,
+                device=device,
+                created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                version=__version__,
+            ),
+        )
+        rng = np.random.default_rng(self._split_seed.spawn(1)[0])
+        calibration = calibrate(model, x, split, n_jobs, rng)
+        rates = None
+        if config.decoder == "certified":
+            some = at_most(self.usable, _FLAGGED_ROWS, np.random.default_rng(0))
+            rates = flag_rates(model, x[some])
+        seconds = time.perf_counter() - self.started
+        return replace(
+            model,
+            calibration=calibration,
+            training=replace(model.training, seconds=seconds),
+            flag_rates=rates,
+        )
 
 
 def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
@@ -118,7 +163,7 @@ def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
                 f"{n_rows} rows are too few to leave any out for calibration: the threshold rests "
                 "on the training rows and is optimistic",
                 CalibrationWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         nothing = np.empty(0, dtype=np.intp)
         return Split("training", [usable] * n_members, [nothing] * n_members)
@@ -158,7 +203,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
         warnings.warn(
             f"{n_blank} rows have no value at all and were left out of training",
             InputWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     kept = x[usable]
     empty = np.isnan(kept).all(axis=0)
@@ -168,7 +213,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
             f"{int(empty.sum())} columns have no value in the training rows and are ignored: "
             f"{listed}",
             InputWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     with np.errstate(invalid="ignore"):
         varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
@@ -176,7 +221,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
         warnings.warn(
             "every column is constant: the detector can only tell values that differ from it",
             InputWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -188,7 +233,7 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
             f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
             "train longer or with another learning_rate",
             TrainingWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
     if moved < _STILL:
@@ -197,5 +242,5 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
             "scaled units): they were not learned, and reading them explains little; train longer "
             "or with a larger learning_rate",
             TrainingWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

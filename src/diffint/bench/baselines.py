@@ -29,7 +29,7 @@ class Method:
         inliers.
     in_paper: one of the 23 that the paper ranks.
     scales_itself: gets the rows in their own units, since it fits the protocol's map itself.
-    preset: of `diffint.config`, for the two whose seeds can train side by side on a GPU.
+    on_gpu: a DiffInt, whose seeds train side by side on a GPU where there is one.
     """
 
     name: str
@@ -37,23 +37,24 @@ class Method:
     trains_on: TrainsOn = "everything"
     in_paper: bool = True
     scales_itself: bool = False
-    preset: str | None = None
+    on_gpu: bool = False
 
     def rows_for(self, regime: Regime) -> TrainsOn:
         """Which rows it trains on in a regime."""
         return "inliers" if regime == "fair" else self.trains_on
 
 
-def _pyod(module: str, name: str) -> Callable[[int, int], Any]:
+def _pyod(name: str, trains_on: TrainsOn = "everything", in_paper: bool = True) -> Method:
     """PyOD's detector at its defaults; the seed where it takes one."""
 
     def make(seed: int, n_rows: int) -> Any:
+        module = "auto_encoder" if name == "AutoEncoder" else name.lower()
         detector = getattr(importlib.import_module(f"pyod.models.{module}"), name)
         takes = inspect.signature(detector).parameters
         given: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
         return detector(**given, **({"verbose": 0} if "verbose" in takes else {}))
 
-    return make
+    return Method(name, make, trains_on, in_paper)
 
 
 def _diffint(preset: str) -> Callable[[int, int], Any]:
@@ -76,30 +77,30 @@ def _tccm(seed: int, n_rows: int) -> Any:
 
 
 _ALL = (
-    Method("DiffInt", _diffint("recommended"), "inliers", False, True, "recommended"),
-    Method("DiffInt-paper", _diffint("paper"), "inliers", True, True, "paper"),
-    Method("KNN", _pyod("knn", "KNN"), in_paper=False),
-    Method("ABOD", _pyod("abod", "ABOD")),
-    Method("LOF", _pyod("lof", "LOF")),
-    Method("PCA", _pyod("pca", "PCA")),
-    Method("KPCA", _pyod("kpca", "KPCA")),
-    Method("OCSVM", _pyod("ocsvm", "OCSVM")),
-    Method("ECOD", _pyod("ecod", "ECOD")),
-    Method("CBLOF", _pyod("cblof", "CBLOF")),
-    Method("KDE", _pyod("kde", "KDE")),
-    Method("GMM", _pyod("gmm", "GMM")),
-    Method("MCD", _pyod("mcd", "MCD")),
-    Method("HBOS", _pyod("hbos", "HBOS")),
-    Method("IForest", _pyod("iforest", "IForest")),
-    Method("LMDD", _pyod("lmdd", "LMDD")),
-    Method("QMCD", _pyod("qmcd", "QMCD")),
-    Method("Sampling", _pyod("sampling", "Sampling")),
-    Method("AutoEncoder", _pyod("auto_encoder", "AutoEncoder"), "inliers"),
-    Method("VAE", _pyod("vae", "VAE"), "inliers"),
-    Method("DIF", _pyod("dif", "DIF")),
-    Method("LUNAR", _pyod("lunar", "LUNAR")),
-    Method("SO_GAAL", _pyod("so_gaal", "SO_GAAL")),
-    Method("MO_GAAL", _pyod("mo_gaal", "MO_GAAL")),
+    Method("DiffInt", _diffint("recommended"), "inliers", False, True, True),
+    Method("DiffInt-paper", _diffint("paper"), "inliers", True, True, True),
+    _pyod("KNN", in_paper=False),
+    _pyod("ABOD"),
+    _pyod("LOF"),
+    _pyod("PCA"),
+    _pyod("KPCA"),
+    _pyod("OCSVM"),
+    _pyod("ECOD"),
+    _pyod("CBLOF"),
+    _pyod("KDE"),
+    _pyod("GMM"),
+    _pyod("MCD"),
+    _pyod("HBOS"),
+    _pyod("IForest"),
+    _pyod("LMDD"),
+    _pyod("QMCD"),
+    _pyod("Sampling"),
+    _pyod("AutoEncoder", "inliers"),
+    _pyod("VAE", "inliers"),
+    _pyod("DIF"),
+    _pyod("LUNAR"),
+    _pyod("SO_GAAL"),
+    _pyod("MO_GAAL"),
     Method("TCCM", _tccm, "inliers"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
@@ -126,7 +127,7 @@ def plugin_method(asked: str) -> Method:
         raise InputError(f"--plugin {asked!r} cannot be imported: {error}") from error
     if not callable(factory):
         raise InputError(f"--plugin {asked!r} is not a class or function that makes a detector")
-    trains_on = getattr(factory, "trains_on", "everything")
+    trains_on: Any = getattr(factory, "trains_on", "everything")
     if trains_on not in ("inliers", "everything"):
         raise InputError(
             f"--plugin {asked!r}: trains_on is {trains_on!r}, neither 'inliers' nor 'everything'"

@@ -14,6 +14,7 @@ import pyarrow
 import typer
 
 from ..version import __version__
+from . import bench
 from .constraints import constraints
 from .demo import demo
 from .explain import explain
@@ -49,6 +50,7 @@ def options(
 
 for command in (fit, score, explain, constraints, info, report, demo):
     app.command()(command)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

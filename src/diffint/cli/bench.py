@@ -1,0 +1,236 @@
+"""``diffint bench``: compare detectors on a folder of tables, and read the comparison out."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+from ..formatting import counted, listed
+
+if TYPE_CHECKING:
+    from ..bench.runner import Event
+
+app = typer.Typer(help="Compare detectors on the tables of the evaluation.", no_args_is_help=True)
+
+
+@app.command()
+def run(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="Folder of tables, NN_name.npz.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="RESULTS", help="CSV file of result rows; added to."
+        ),
+    ],
+    methods: Annotated[
+        str, typer.Option(metavar="NAMES", help="Comma-separated; all if not given.")
+    ] = "",
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]MODULE:FACTORY",
+            help="A detector of your own: an object with fit(X) and anomaly_score(X) or "
+            "decision_function(X). Repeatable; the others then run only if --methods names them.",
+        ),
+    ] = None,
+    tables: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Comma-separated names or groups (small, medium, large, high); all 48 if not "
+            "given.",
+        ),
+    ] = "",
+    seeds: Annotated[str, typer.Option(metavar="LIST", help="Such as 0-9 or 0,1,2.")] = "0-9",
+    regime: Annotated[
+        str | None, typer.Option(metavar="NAME", help="paper or fair; both if not given.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Runs side by side, a core each; -1 for all.")
+    ] = -1,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Seconds for a fit, and again for its scoring.")
+    ] = 120.0,
+    memory_limit: Annotated[
+        float, typer.Option(metavar="GB", help="Resident memory of a run.")
+    ] = 8.0,
+    slow_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="A method whose first seed takes longer than this on a table runs only "
+            "--slow-seeds seeds there.",
+        ),
+    ] = None,
+    slow_seeds: Annotated[int, typer.Option(metavar="N", help="See --slow-after.")] = 3,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="auto, cpu or cuda: where DiffInt trains; on a GPU all seeds of a table at once.",
+        ),
+    ] = "auto",
+) -> None:
+    """Run every method on every table, and add the results to a file.
+
+    Each run has a process of its own with limits on time and memory. Interrupt it whenever you
+    like: the same command goes on where it stopped, and two at once share the work.
+
+    Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
+    """
+    needs(("psutil", "psutil"))
+    from ..bench.baselines import asked_methods
+    from ..bench.protocol import REGIMES, find_tables, missing_tables, read_seeds
+    from ..bench.runner import Grid, Limits, run_grid
+    from ..bench.store import Store
+    from ..estimator import resolve_jobs
+
+    plugins = {asked_methods([], [one]).popitem()[0]: one for one in plugin or []}
+    chosen = asked_methods(names(methods), plugins.values())
+    needs(*((("pyod", "pyod"), ("torch", "torch")) if set(chosen) - set(plugins) - _OURS else ()))
+    if regime is not None and regime not in REGIMES:
+        raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
+    jobs = resolve_jobs(jobs)
+    for option, value in (
+        ("--time-limit", time_limit),
+        ("--memory-limit", memory_limit),
+        ("--slow-seeds", slow_seeds),
+    ):
+        if not value > 0:
+            raise InputError(f"{option} {value:g} must be above 0")
+    grid = Grid(
+        tables=find_tables(data, names(tables)),
+        methods=chosen,
+        regimes=tuple(one for one in REGIMES if regime in (None, one)),
+        seeds=read_seeds(seeds),
+        plugins=plugins,
+        slow_after=slow_after,
+        slow_seeds=slow_seeds,
+        device=_device(device, bool(set(chosen) & _OURS)),
+    )
+    absent = missing_tables(data, names(tables))
+    if absent:
+        typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
+    with Store(output) as store:
+        before = len(store.rows)
+        try:
+            with display() as tell:
+                run_grid(grid, store, jobs, Limits(time_limit, memory_limit), tell)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}, and the "
+                "same command goes on from there",
+                err=True,
+            )
+            raise SystemExit(130) from None
+        asked = {cell for one in grid.runs() for cell in one.cells}
+        states = Counter(row.state for cell, row in store.rows.items() if cell in asked)
+    typer.echo(
+        f"{len(store.rows) - before} new rows in {output}; of those asked for: "
+        + ", ".join(f"{n} {state}" for state, n in sorted(states.items(), key=lambda s: -s[1]))
+        + "."
+    )
+
+
+@app.command()
+def report(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="Files that `bench run` wrote."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write into.")
+    ],
+    tables: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these tables or groups; comma-separated.")
+    ] = "",
+    methods: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these methods; comma-separated.")
+    ] = "",
+) -> None:
+    """Rank the methods: tables, tests and diagrams from result rows.
+
+    Several files are read as one, so that your own detector's rows can stand beside others'.
+
+    Example: diffint bench report docs/results/bench/rows.csv mine.csv -o ranking
+    """
+    needs(("statsmodels", "scikit-posthocs"))
+    from ..bench.report import write_report
+    from ..bench.store import frame_of, read_rows
+
+    rows = frame_of([row for path in results for row in read_rows(path)])
+    written = write_report(rows, output, tables=names(tables), methods=names(methods))
+    typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {written[0]}")
+
+
+_OURS = {"DiffInt", "DiffInt-paper"}
+
+
+def names(text: str) -> list[str]:
+    """'a, b' as a list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def needs(*packages: tuple[str, str]) -> None:
+    """Refuse in a line what needs a package that is not installed."""
+    missing = [project for module, project in packages if importlib.util.find_spec(module) is None]
+    if missing:
+        raise InputError(
+            f"the evaluation needs {listed(missing)}; install it with "
+            "pip install 'diffint-ad[bench]'"
+        )
+
+
+def _device(asked: str, used: bool) -> str:
+    from ..device import resolve_device
+
+    return resolve_device(asked, float("inf")) if used else "cpu"
+
+
+@contextmanager
+def display() -> Iterator[Callable[[Event], None]]:
+    """What draws how far the runs are, with the time left; nothing where there is no terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda event: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} runs"),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("[dim]{task.fields[running]}", table_column=None),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, left="", running="starting")
+
+        def draw(event: Event) -> None:
+            shown = ", ".join(event.running[:2]) + (" …" if len(event.running) > 2 else "")
+            bar.update(
+                task, completed=event.settled, total=event.total, left=_left(event), running=shown
+            )
+
+        yield draw
+
+
+def _left(event: Event) -> str:
+    if event.seconds_left is None:
+        return ""
+    minutes, seconds = divmod(int(event.seconds_left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"about {hours}:{minutes:02d}:{seconds:02d} left"
+        if hours
+        else (f"about {minutes}:{seconds:02d} left")
+    )
