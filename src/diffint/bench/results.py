@@ -80,8 +80,7 @@ class Results:
     @property
     def time_limit(self) -> float:
         """Of the baselines, in seconds; NaN if none is given."""
-        baselines = self.rows[~self.rows["method"].isin(OURS)]
-        return float(baselines["time_limit"].max())
+        return _baselines_limit(self.rows)
 
     def values(
         self, regime: Regime, metric: Metric, methods: Sequence[str], group: str = "overall"
@@ -224,6 +223,9 @@ def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
     cells["estimated"] = cells["estimated"] == 1.0
     scales = {name: table.scale for name, table in TABLES.items()}
     cells.insert(2, "scale", [scales.get(table, "") for table in cells["table"]])
-    limit = rows.loc[~rows["method"].isin(OURS), "time_limit"].max()
-    cells["over_limit"] = cells["fit_seconds"] > limit
+    cells["over_limit"] = cells["fit_seconds"] > _baselines_limit(rows)
     return cells
+
+
+def _baselines_limit(rows: pandas.DataFrame) -> float:
+    return float(rows.loc[~rows["method"].isin(OURS), "time_limit"].max())

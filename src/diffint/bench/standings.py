@@ -7,7 +7,7 @@ import pandas
 
 from .baselines import METHODS
 from .paper_numbers import CRITICAL_DIFFERENCE, FRIEDMAN_CHI2, METRICS, Metric, paper_rank
-from .protocol import Regime
+from .protocol import TABLES, Regime
 from .ranking import (
     SCHEMES,
     compare,
@@ -148,7 +148,7 @@ def cell_records(results: Results) -> pandas.DataFrame:
 
     rank: among everyone in that regime, the worst for one that did not finish (scheme A);
     line_up_rank: the same among the line-up, NaN for those that are not in it. Tables of the
-    paper without any row come last, with no method and the state 'no rows'.
+    paper without any row are there too, with no method and the state 'no rows'.
     """
     frames = []
     for regime, metric in _regimes_and_metrics(results):
@@ -166,8 +166,13 @@ def cell_records(results: Results) -> pandas.DataFrame:
             frame[column] = ranks.reindex(places).to_numpy()
         frame["state"] = cells["state"]
         frame["over_limit"] = cells["over_limit"]
-        frames.append(frame)
-    return pandas.concat(frames, ignore_index=True)
+        absent = [
+            {"table": name, "scale": TABLES[name].scale, "method": "", "regime": regime,
+             "metric": metric, "n_seeds": 0, "state": "no rows", "over_limit": False}
+            for name in results.absent_tables
+        ]  # fmt: skip
+        frames += [frame, pandas.DataFrame(absent, columns=frame.columns)]
+    return pandas.concat([frame for frame in frames if len(frame)], ignore_index=True)
 
 
 def time_records(results: Results) -> pandas.DataFrame:
