@@ -16,6 +16,7 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 N_TABLES = 48
 N_COMPLETE = 39  # of them, where every method finished
 N_METHODS = 23
+POOL_SIZES = {"line-up": N_METHODS, "inlier-only": 4, "contaminated": 20}
 
 
 class PaperNumber(NamedTuple):
@@ -161,10 +162,3 @@ ROC_AUC: dict[str, PaperNumber] = {
     "29_Pima": PaperNumber(0.696, "tab:certify"),
     "31_satimage-2": PaperNumber(0.999, "tab:certify"),
 }
-
-
-def paper_rank(
-    pool: str, scheme: Scheme, group: str, metric: Metric, method: str
-) -> PaperNumber | None:
-    """The paper's mean rank of that, if it prints one."""
-    return RANKS.get(RankKey(pool, scheme, group, metric, method))

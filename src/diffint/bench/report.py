@@ -18,7 +18,7 @@ from .pages.tables import tables_page
 from .pages.times import time_page
 from .paper_numbers import METRICS, N_TABLES
 from .protocol import TABLES, Regime
-from .results import read_results
+from .results import each, read_results
 
 Progress = Callable[[int, int], None]
 
@@ -86,7 +86,7 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
     regimes = report.results.regimes
     total = len(tests) + len(regimes)
     files: dict[str, bytes] = {}
-    for test in tests.itertuples():
+    for test in each(tests):
         ranking = report.ranking(test.regime, "line-up", "A", test.group, test.metric)
         title = (
             f"{METRIC_NAMES[test.metric]}, {_whose(report, test.group, test.n_tables)}, "
@@ -126,6 +126,6 @@ def _timed_methods(report: Report, regime: Regime) -> list[TimedMethod]:
     times = times[(times["regime"] == regime) & (times["group"] == "overall")]
     return [
         TimedMethod(row.method, row.seconds, float(ranks[row.method]), row.at_least, row.estimated)
-        for row in times.itertuples()
+        for row in each(times)
         if np.isfinite(row.seconds) and np.isfinite(ranks[row.method])
     ]

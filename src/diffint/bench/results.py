@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas
@@ -45,20 +47,40 @@ class Results:
     cells: pandas.DataFrame
     n_repeated: int
 
-    @property
+    @cached_property
     def regimes(self) -> list[Regime]:
         """Those with rows."""
-        return [regime for regime in REGIMES if (self.rows["regime"] == regime).any()]
+        there = set(self.rows["regime"])
+        return [regime for regime in REGIMES if regime in there]
 
-    @property
+    @cached_property
     def tables(self) -> list[str]:
         """In the protocol's order, unknown ones last."""
         return sorted_tables(set(self.rows["table"]))
 
-    def methods(self, regime: Regime | None = None) -> list[str]:
-        """Those with rows (in that regime): ours, those from outside, the baselines."""
-        rows = self.rows if regime is None else self.rows[self.rows["regime"] == regime]
-        return sorted_methods(set(rows["method"]))
+    @cached_property
+    def absent_tables(self) -> list[str]:
+        """Of the evaluation's 48, those without any row."""
+        return [name for name in TABLES if name not in self.tables]
+
+    @cached_property
+    def time_limit(self) -> float:
+        """Of the baselines, in seconds; NaN if none is given."""
+        return _baselines_limit(self.rows)
+
+    @cached_property
+    def all_methods(self) -> list[str]:
+        """Ours, those from outside, the baselines."""
+        return sorted_methods(set(self.rows["method"]))
+
+    def methods(self, regime: Regime) -> list[str]:
+        """Those with rows in a regime."""
+        return self._methods[regime]
+
+    @cached_property
+    def _methods(self) -> dict[Regime, list[str]]:
+        of = {regime: self.rows["method"][self.rows["regime"] == regime] for regime in REGIMES}
+        return {regime: sorted_methods(set(names)) for regime, names in of.items()}
 
     def line_up(self, regime: Regime) -> list[str]:
         """The methods that are ranked together.
@@ -71,16 +93,6 @@ class Results:
         if regime == "fair" or len(papers) < _FEWEST_OF_PAPER:
             return everyone
         return [name for name in everyone if name in papers or name not in METHODS]
-
-    @property
-    def absent_tables(self) -> list[str]:
-        """Of the evaluation's 48, those without any row."""
-        return [name for name in TABLES if name not in set(self.rows["table"])]
-
-    @property
-    def time_limit(self) -> float:
-        """Of the baselines, in seconds; NaN if none is given."""
-        return _baselines_limit(self.rows)
 
     def values(
         self, regime: Regime, metric: Metric, methods: Sequence[str], group: str = "overall"
@@ -137,6 +149,11 @@ def sorted_methods(names: Iterable[str]) -> list[str]:
         return group, places.get(name, 0), name
 
     return sorted(names, key=place)
+
+
+def each(frame: pandas.DataFrame) -> Iterable[Any]:
+    """The rows of a frame, cells as attributes."""
+    return frame.itertuples(index=False)
 
 
 def is_plugin(method: str) -> bool:

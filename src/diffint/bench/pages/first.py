@@ -17,11 +17,11 @@ from ..markdown import (
     table,
     wrapped_names,
 )
-from ..paper_numbers import METRICS, N_METHODS, N_TABLES
+from ..paper_numbers import METRICS, N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, TABLES, Regime
 from ..ranking import complete_tables
-from ..results import Results, is_plugin
-from ..standings import pools
+from ..results import Results, is_plugin, sorted_methods
+from ..standings import like_the_papers, pools
 from .common import BRACKETS, METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
 
 _MOST_NAMES = 12  # of tables in one cell
@@ -54,7 +54,7 @@ def _what_was_run(results: Results) -> str:
     tables += f": {', '.join(known)}" if known else ""
     if others:
         tables += f"; and {len(others)} more: {wrapped_names(others)}"
-    methods = results.methods()
+    methods = results.all_methods
     plugins = [name for name in methods if is_plugin(name)]
     outside = f"; from outside: {wrapped_names(plugins)}" if plugins else ""
     lines = [
@@ -100,7 +100,7 @@ def _regime(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]
         if name in figures:
             text = f"Mean ranks by {METRIC_NAMES[metric]}, {regime} regime"
             parts.append(f"![{text}](figures/{name})\n")
-    note = f" {BRACKETS}" if regime == "paper" else ""
+    note = f" {BRACKETS}" if like_the_papers(results, regime, "line-up") else ""
     parts += [
         "Mean ranks (lower is better; a run that did not finish gets the worst rank), and means "
         f"over the tables that every method here finished.{note}\n",
@@ -115,7 +115,7 @@ def _regime(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]
     return parts
 
 
-def _test_line(report: Report, regime: Regime, metric: str) -> str:
+def _test_line(report: Report, regime: Regime, metric: Metric) -> str:
     tests = report.friedman
     test = tests[
         (tests["regime"] == regime)
@@ -127,7 +127,8 @@ def _test_line(report: Report, regime: Regime, metric: str) -> str:
         f"{counted(int(test['n_methods']), 'method')} over "
         f"{counted(int(test['n_tables']), 'table')}"
     )
-    name = METRIC_NAMES[metric]  # type: ignore[index]
+    name = METRIC_NAMES[metric]
+    name = name[0].upper() + name[1:]
     if math.isnan(test["chi2"]):
         return (
             f"{bold(name)}: {over}, too few for Friedman's test, which takes three methods and "
@@ -196,6 +197,7 @@ def _failures(results: Results) -> list[str]:
     failed = results.rows[results.rows["state"] != "ok"]
     if len(failed):
         rows = []
+        failed = failed.sort_values("method", key=_method_places, kind="stable")
         for (method, state, message), group in failed.groupby(
             ["method", "state", "message"], sort=False
         ):
@@ -229,6 +231,11 @@ def _failures(results: Results) -> list[str]:
             "\n".join(lines) + "\n",
         ]
     return parts
+
+
+def _method_places(names: pandas.Series) -> pandas.Series:
+    places = {name: place for place, name in enumerate(sorted_methods(set(names)))}
+    return names.map(places)
 
 
 def _names(names: list[str]) -> str:

@@ -12,6 +12,7 @@ from ..markdown import MISSING, bold, p_text, rank_text, table
 from ..paper_numbers import COMPLETE_CASE, METRICS, N_COMPLETE, N_TABLES, Metric
 from ..protocol import Regime
 from ..ranking import ALPHA, SCHEMES
+from ..results import each
 from ..standings import pools
 from .common import BRACKETS, METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
 
@@ -74,7 +75,7 @@ def _tests(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]:
         (report.friedman["regime"] == regime) & (report.friedman["pool"] == "line-up")
     ]
     rows = []
-    for test in tests.itertuples():
+    for test in each(tests):
         if test.group not in report.groups(regime):
             continue
         name = f"cd-{regime}-{test.metric}-{test.group}.svg"

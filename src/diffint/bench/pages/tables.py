@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import pandas
+from typing import Any
 
 from ...formatting import counted, number
 from ..markdown import escaped, score_text, table
 from ..paper_numbers import ROC_AUC, Metric
 from ..protocol import SCALES, Regime
+from ..results import each
 from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
 
 _COLUMNS = 6  # tables side by side
@@ -34,7 +34,7 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
             "baselines had.\n"
         )
     parts.append(absent_line(results))
-    by_place = cells.set_index(["table", "method"])
+    by_place = {(cell.table, cell.method): cell for cell in each(cells)}
     for scale in (*SCALES, ""):
         here = cells[(cells["scale"] == scale) & (cells["method"] != "")]
         names = list(dict.fromkeys(here["table"]))
@@ -50,25 +50,21 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
         if len(short):
             fewer = [
                 f"{escaped(str(row.method))} on {escaped(str(row.table))} ({row.n_seeds})"
-                for row in short.itertuples()
+                for row in each(short)
             ]
             parts.append(f"Fewer than {n_seeds} seeds: {', '.join(fewer)}.\n")
     return "\n".join(parts)
 
 
 def _block(
-    cells: pandas.DataFrame, methods: Sequence[str], names: Sequence[str], metric: Metric
+    cells: dict[tuple[str, str], Any], methods: Sequence[str], names: Sequence[str], metric: Metric
 ) -> str:
     rows = []
     for method in methods:
         row = [shown_method(method)]
-        for name in names:
-            cell = cells.loc[(name, method)]
-            row.append(
-                score_text(
-                    cell["mean"], cell["sd"], cell["rank"], cell["state"], cell["over_limit"]
-                )
-            )
+        for cell in (cells[name, method] for name in names):
+            text = score_text(cell.mean, cell.sd, cell.rank, cell.state, cell.over_limit)
+            row.append(text)
         rows.append(row)
         if method == "DiffInt-paper" and metric == "roc_auc" and set(names) & set(ROC_AUC):
             papers = [f"[{ROC_AUC[name].value:.3f}]" if name in ROC_AUC else "" for name in names]

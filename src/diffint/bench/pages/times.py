@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formatting import listed, number
 from ..markdown import MISSING, seconds_text, table
+from ..results import each
 from .common import Report, absent_line, shown_method
 
 
@@ -32,7 +33,7 @@ def time_page(report: Report, figures: Sequence[str]) -> str:
             parts.append(f"![Mean rank against seconds, {regime} regime](figures/{name})\n")
         here, groups = times[times["regime"] == regime], report.groups(regime)
         order = here[here["group"] == "overall"].sort_values("seconds", kind="stable")["method"]
-        cells = {(row.method, row.group): row for row in here.itertuples()}
+        cells = {(row.method, row.group): row for row in each(here)}
         seconds, memory = [], []
         for method in order:
             mine = [cells[method, group] for group in groups]
