@@ -46,7 +46,7 @@ def _row(rng, table, method, regime, seed, n_rows, ability, pace):
     auc = 1 / (1 + np.exp(-ability - 0.15 * rng.normal()))
     fit = pace * (n_rows / 1000) ** 1.1
     state, message, gpu = "ok", "", method == "DiffInt-paper" and n_rows > 10_000
-    if method in SLOW and n_rows > 15_000:
+    if not method.startswith("DiffInt") and (fit > 120 or (method in SLOW and n_rows > 15_000)):
         out = method == "KDE"
         state = "out of memory" if out else "timeout"
         message = "needed more than 8 GB" if out else "not finished in 120 s"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 9.0  # inches: 900 pixels, the width of a page on GitHub
-_EDGE, _MARGIN = 0.15, 2.0  # inches: around the picture; for the names on each side of the axis
+_EDGE, _MARGIN = 0.15, 1.85  # inches: around the picture; for the names on each side of the axis
 _ROW, _LEVEL = 0.215, 0.085  # inches: between names; between the bars of undecided groups
 _AXIS = 0.95  # inches from the top to the axis
 

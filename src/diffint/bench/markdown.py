@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..formatting import number
 
 MISSING = "–"
+_UNBROKEN = "\u00a0"  # a space that no line ends at
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _WHY = {"timeout": "time", "out of memory": "memory", "ok": "no value"}
 
@@ -42,10 +43,10 @@ def rank_text(rank: float, paper: float = math.nan) -> str:
 def score_text(mean: float, sd: float, rank: float, state: str, marked: bool) -> str:
     """``0.953 ± 0.021 (3)``, or a dash and why; † where it took longer than others may."""
     if math.isnan(mean):
-        return f"{MISSING} {_WHY.get(state, state)}"
+        return f"{MISSING} {_WHY.get(state, state)}".replace(" ", _UNBROKEN)
     spread = "" if math.isnan(sd) else f" ± {sd:.3f}"
     place = f"{rank:.1f}".removesuffix(".0")
-    text = f"{mean:.3f}{spread} ({place}){'†' if marked else ''}"
+    text = f"{mean:.3f}{spread} ({place}){'†' if marked else ''}".replace(" ", _UNBROKEN)
     return bold(text) if rank == 1 else text
 
 
@@ -66,7 +67,7 @@ def seconds_text(seconds: float, at_least: bool = False, estimated: bool = False
     if math.isnan(seconds):
         return MISSING
     signs = ("≥ " if at_least else "") + ("≈ " if estimated else "")
-    return signs + (number(seconds, 2) if seconds >= 0.001 else "< 0.001")
+    return signs + (number(seconds, 2) if seconds >= 0.01 else "< 0.01")
 
 
 def difference_text(value: float) -> str:

@@ -10,7 +10,7 @@ import pandas
 
 from ..files.whole import write_whole
 from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
-from .pages.common import METRIC_NAMES, Report
+from .pages.common import METRIC_NAMES, Report, sentence
 from .pages.comparisons import comparisons_page
 from .pages.first import first_page
 from .pages.ranks import ranks_page
@@ -89,7 +89,7 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
     for test in each(tests):
         ranking = report.ranking(test.regime, "line-up", "A", test.group, test.metric)
         title = (
-            f"{METRIC_NAMES[test.metric]}, {_whose(report, test.group, test.n_tables)}, "
+            f"{sentence(METRIC_NAMES[test.metric])}, {_whose(report, test.group, test.n_tables)}, "
             f"{test.regime} regime: mean ranks of {test.n_methods} methods"
         )
         figure = critical_difference_diagram(ranking["mean_rank"], test.critical_difference, title)

@@ -9,7 +9,7 @@ import pandas
 
 from .. import standings
 from ..markdown import bold, escaped, wrapped_names
-from ..paper_numbers import N_TABLES, Metric
+from ..paper_numbers import N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, Regime
 from ..ranking import Scheme
 from ..results import OURS, Results, is_plugin
@@ -20,7 +20,9 @@ REGIME_TEXTS: dict[Regime, str] = {
     "train part, the others on all of it, anomalies included.",
     "fair": "Every method trains on the inliers of the train part only.",
 }
-BRACKETS = f"In square brackets: the paper's number, over its {N_TABLES} tables and in its own run."
+BRACKETS = (
+    f"In square brackets: the paper's own number, over {N_TABLES} tables and {N_METHODS} methods."
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Report:
         cells = self.results.cells
         scales = set(cells.loc[cells["regime"] == regime, "scale"])
         return ["overall", *(scale for scale in SCALES if scale in scales)]
+
+
+def sentence(text: str) -> str:
+    """With a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def absent_line(results: Results) -> str:

@@ -13,7 +13,7 @@ from .common import METRIC_NAMES, Report, absent_line, shown_method
 def comparisons_page(report: Report) -> str:
     """Wins, ties and losses with their tests, of ours and of those from outside."""
     parts = [
-        "# One against each other\n",
+        "# Head to head\n",
         "Over the tables that both finished: wins–ties–losses by the mean over seeds (a tie is a "
         f"difference below {TIE}), the mean difference, and the p-value of Wilcoxon's two-sided "
         "signed-rank test after Holm's correction for the number of opponents; bold below "

@@ -22,7 +22,15 @@ from ..protocol import SCALES, TABLES, Regime
 from ..ranking import complete_tables
 from ..results import Results, is_plugin, sorted_methods
 from ..standings import like_the_papers, pools
-from .common import BRACKETS, METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
+from .common import (
+    BRACKETS,
+    METRIC_NAMES,
+    REGIME_TEXTS,
+    Report,
+    absent_line,
+    sentence,
+    shown_method,
+)
 
 _MOST_NAMES = 12  # of tables in one cell
 
@@ -127,8 +135,7 @@ def _test_line(report: Report, regime: Regime, metric: Metric) -> str:
         f"{counted(int(test['n_methods']), 'method')} over "
         f"{counted(int(test['n_tables']), 'table')}"
     )
-    name = METRIC_NAMES[metric]
-    name = name[0].upper() + name[1:]
+    name = sentence(METRIC_NAMES[metric])
     if math.isnan(test["chi2"]):
         return (
             f"{bold(name)}: {over}, too few for Friedman's test, which takes three methods and "
@@ -179,11 +186,11 @@ def _links(results: Results) -> str:
     for regime in results.regimes:
         for metric in METRICS:
             lines.append(
-                f"- [{METRIC_NAMES[metric]} per table, {regime} regime]"
+                f"- [{sentence(METRIC_NAMES[metric])} per table, {regime} regime]"
                 f"(tables-{regime}-{metric}.md)"
             )
     lines += [
-        "- [One against each other](comparisons.md): wins, ties, losses, Wilcoxon's test",
+        "- [Head to head](comparisons.md): wins, ties, losses, Wilcoxon's test",
         "- [Time and memory](time.md)",
         "- As data: [values](values.csv), [ranks](ranks.csv), [tests](tests.csv), "
         "[comparisons](comparisons.csv), [times](times.csv)",

@@ -9,26 +9,36 @@ import pandas
 
 from ...formatting import counted
 from ..markdown import MISSING, bold, p_text, rank_text, table
-from ..paper_numbers import COMPLETE_CASE, METRICS, N_COMPLETE, N_TABLES, Metric
+from ..paper_numbers import COMPLETE_CASE, METRICS, N_COMPLETE, N_TABLES, POOL_SIZES, Metric
 from ..protocol import Regime
 from ..ranking import ALPHA, SCHEMES
 from ..results import each
-from ..standings import pools
-from .common import BRACKETS, METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
+from ..standings import like_the_papers, pools
+from .common import (
+    BRACKETS,
+    METRIC_NAMES,
+    REGIME_TEXTS,
+    Report,
+    absent_line,
+    sentence,
+    shown_method,
+)
 
 
 def ranks_page(report: Report, figures: Sequence[str]) -> str:
     """Mean ranks by scale, tests, schemes and pools; `figures` are those that were drawn."""
+    results = report.results
+    beside = any(like_the_papers(results, "paper", pool) for pool in POOL_SIZES)
     parts = [
         "# Mean ranks\n",
         "Lower is better, ties share their mean rank; a run that did not finish gets the worst "
-        f"rank, the number of methods. {BRACKETS}\n",
-        absent_line(report.results),
+        f"rank, the number of methods.{' ' + BRACKETS if beside else ''}\n",
+        absent_line(results),
     ]
-    for regime in report.results.regimes:
+    for regime in results.regimes:
         parts += [f"## {regime.capitalize()} regime\n", REGIME_TEXTS[regime] + "\n"]
         for pool in ("line-up", "everyone"):
-            if pool in pools(report.results, regime):
+            if pool in pools(results, regime):
                 parts += _by_scale(report, regime, pool)
         parts += _tests(report, regime, figures)
         parts += _schemes(report, regime)
@@ -44,7 +54,7 @@ def _by_scale(report: Report, regime: Regime, pool: str) -> list[str]:
     groups = report.groups(regime)
     for metric in METRICS:
         columns = [report.ranking(regime, pool, "A", group, metric) for group in groups]
-        header = [METRIC_NAMES[metric]]
+        header = [sentence(METRIC_NAMES[metric])]
         header += [f"{group} ({_n_tables(c)})" for group, c in zip(groups, columns, strict=True)]
         parts.append(_rank_table(header, columns))
     return parts
@@ -72,19 +82,19 @@ def _rank_table(header: list[str], columns: list[pandas.DataFrame]) -> str:
 def _tests(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]:
     """Friedman's test and Nemenyi's critical difference, with the diagrams by scale."""
     tests = report.friedman[
-        (report.friedman["regime"] == regime) & (report.friedman["pool"] == "line-up")
+        (report.friedman["regime"] == regime)
+        & (report.friedman["pool"] == "line-up")
+        & report.friedman["group"].isin(report.groups(regime))
     ]
     rows = []
     for test in each(tests):
-        if test.group not in report.groups(regime):
-            continue
         name = f"cd-{regime}-{test.metric}-{test.group}.svg"
         link = f"[diagram](figures/{name})" if name in figures else MISSING
         chi2 = MISSING if math.isnan(test.chi2) else f"{test.chi2:.2f}"
         chi2 += "" if math.isnan(test.paper_chi2) else f" [{test.paper_chi2:.2f}]"
         rows.append(
             [
-                f"{METRIC_NAMES[test.metric]}, {test.group}",
+                f"{sentence(METRIC_NAMES[test.metric])}, {test.group}",
                 str(test.n_methods),
                 str(test.n_tables),
                 chi2,
@@ -101,6 +111,8 @@ def _tests(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]:
         "cannot be told apart.\n",
         table(head, rows),
     ]
+    if like_the_papers(report.results, regime, "line-up"):
+        parts.append("By scale the paper's critical differences are about 9 to 11 (tab:ranks).\n")
     if tests["chi2"].isna().any():
         parts.append("A dash: it takes three methods, two tables and values that differ.\n")
     return parts
@@ -115,10 +127,13 @@ def _schemes(report: Report, regime: Regime) -> list[str]:
     short = {"roc_auc": "AUC", "average_precision": "AP"}
     n_complete = _n_tables(rankings["roc_auc", "B"])
     n_all = _n_tables(rankings["roc_auc", "A"])
+    papers = ""
+    if like_the_papers(report.results, regime, "line-up"):
+        papers = f" [{N_COMPLETE} of {N_TABLES}]"
     return [
         "### What is done about missing runs\n",
         f"A: the worst rank. B: only the {n_complete} of {n_all} tables that every method "
-        f"finished [{N_COMPLETE} of {N_TABLES}]. C: the median of the table's ranks.\n",
+        f"finished{papers}. C: the median of the table's ranks.\n",
         _rank_table(
             ["method", *(f"{short[metric]} {scheme}" for metric, scheme in rankings)],
             list(rankings.values()),
@@ -148,7 +163,7 @@ def _split_pools(report: Report) -> list[str]:
             for metric in METRICS:
                 groups = report.groups("paper")
                 columns = [report.ranking("paper", pool, "A", group, metric) for group in groups]
-                header = [METRIC_NAMES[metric]]
+                header = [sentence(METRIC_NAMES[metric])]
                 header += [
                     f"{group} ({_n_tables(column)})"
                     for group, column in zip(groups, columns, strict=True)
@@ -165,7 +180,8 @@ def _split_pools(report: Report) -> list[str]:
             for metric in METRICS:
                 header += [f"{METRIC_NAMES[metric]}, all ({n_all})", f"complete ({n_complete})"]
             parts.append(_rank_table(header, columns))
-    parts += _complete_case(report)
+    if like_the_papers(report.results, "paper", "line-up"):
+        parts += _complete_case(report)
     return parts
 
 
@@ -181,8 +197,8 @@ def _complete_case(report: Report) -> list[str]:
         rows.append(row)
     return [
         "#### The whole line-up on complete tables\n",
-        "This is scheme B above; the paper's text (sup:strat) and its table (tab:rank-sens) "
-        "differ on it, and here is the text's.\n",
+        "This is scheme B above; the text of the paper's appendix (sup:strat) and its table "
+        "(tab:rank-sens) differ on it, and here is the text's.\n",
         table(["method", *METRIC_NAMES.values()], rows),
     ]
 

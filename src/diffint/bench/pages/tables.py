@@ -11,9 +11,9 @@ from ..markdown import escaped, score_text, table
 from ..paper_numbers import ROC_AUC, Metric
 from ..protocol import SCALES, Regime
 from ..results import each
-from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, shown_method
+from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, sentence, shown_method
 
-_COLUMNS = 6  # tables side by side
+_COLUMNS = 5  # tables side by side
 
 
 def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
@@ -24,7 +24,7 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
     n_seeds = int(cells["n_seeds"].max())
     limit = results.time_limit
     parts = [
-        f"# {METRIC_NAMES[metric]} per table, {regime} regime\n",
+        f"# {sentence(METRIC_NAMES[metric])} per table, {regime} regime\n",
         f"{REGIME_TEXTS[regime]} Mean ± sd over {counted(n_seeds, 'seed')}, in brackets the rank "
         "among all methods here; the best is bold. A dash is a run that did not finish, and why.\n",
     ]
