@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ import pandas
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import Bbox
 
 from ..formatting import number
@@ -28,6 +29,7 @@ from ..plots.drawing import (
     fitted,
     legend_below,
     new_figure,
+    number_ticks,
     plain,
     text_width,
     top_title,
@@ -184,12 +186,15 @@ def accuracy_against_time(methods: Sequence[TimedMethod], title: str, rank_name:
     ax.set_xscale("log")
     seconds = np.array([one.seconds for one in methods])
     ranks = np.array([one.rank for one in methods])
-    ax.set_xlim(seconds.min() / 2.0, seconds.max() * 2.5)
+    shortest, longest = float(seconds.min()) / 2.0, float(seconds.max()) * 2.5
+    ax.set_xlim(shortest, longest)
+    ax.set_xticks(*_second_ticks(shortest, longest))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     pad = max(0.06 * float(np.ptp(ranks)), 0.3)
-    ax.set_ylim(ranks.max() + pad, ranks.min() - pad)
+    best, worst = float(ranks.min()) - pad, float(ranks.max()) + pad
+    ax.set_ylim(worst, best)
+    ax.set_yticks(*number_ticks(best, worst, 4.0, stacked=True, whole=True))
     ax.grid(color=FAINT, linewidth=0.4, alpha=0.6)
-    ax.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=True))
-    ax.xaxis.set_major_formatter(lambda value, _: _duration(value))
     ax.set_xlabel("fit and score on one core, geometric mean over the tables", size=TEXT)
     ax.set_ylabel(f"mean rank by {rank_name}, best on top", size=TEXT)
     for one in methods:
@@ -208,10 +213,12 @@ def _marker(one: TimedMethod) -> str:
     return ">" if one.at_least else "o"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return f"{number(1000 * seconds)} ms"
-    return f"{number(seconds)} s"
+def _second_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Powers of ten between two limits, and where these are few, twice and five times them."""
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = [1.0] if high / low > 1e3 else [1.0, 2.0, 5.0]
+    ticks = [float(tick) for tick in np.outer(powers, steps).ravel() if low <= tick <= high]
+    return ticks, [f"{number(1000 * t)} ms" if t < 1 else f"{number(t)} s" for t in ticks]
 
 
 def _legend(methods: Sequence[TimedMethod]) -> list[Artist]:

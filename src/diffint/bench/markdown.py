@@ -40,14 +40,14 @@ def rank_text(rank: float, paper: float = math.nan) -> str:
     return text if math.isnan(paper) else f"{text} [{paper:.2f}]"
 
 
-def score_text(mean: float, sd: float, rank: float, state: str, marked: bool) -> str:
+def score_text(mean: float, sd: float, rank: float, state: str, slow: bool) -> str:
     """``0.953 ± 0.021 (3)``, or a dash and why; † where it took longer than others may."""
     if math.isnan(mean):
         return f"{MISSING} {_WHY.get(state, state)}".replace(" ", _UNBROKEN)
     spread = "" if math.isnan(sd) else f" ± {sd:.3f}"
     place = f"{rank:.1f}".removesuffix(".0")
-    text = f"{mean:.3f}{spread} ({place}){'†' if marked else ''}".replace(" ", _UNBROKEN)
-    return bold(text) if rank == 1 else text
+    text = f"{mean:.3f}{spread} ({place}){'†' if slow else ''}"
+    return text.replace(" ", _UNBROKEN)
 
 
 def p_text(p: float) -> str:

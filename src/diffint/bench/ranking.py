@@ -87,10 +87,14 @@ def critical_difference(n_methods: int, n_tables: int, alpha: float = ALPHA) -> 
 
 
 def undecided_groups(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """First and last place of each largest run of ranks, in order, that the difference spans."""
+    """First and last place of each largest run of ranks, in order, that the difference spans.
+
+    None where the difference is NaN.
+    """
     groups: list[tuple[int, int]] = []
     for first, rank in enumerate(ranks):
-        last = max(i for i, other in enumerate(ranks) if other - rank <= difference)
+        spanned = [i for i, other in enumerate(ranks) if other - rank <= difference]
+        last = max(spanned, default=first)
         if last > first and (not groups or last > groups[-1][1]):
             groups.append((first, last))
     return groups

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...formatting import counted, number
-from ..markdown import escaped, score_text, table
+from ..markdown import bold, escaped, score_text, table
 from ..paper_numbers import ROC_AUC, Metric
 from ..protocol import SCALES, Regime
 from ..results import each
@@ -59,12 +59,15 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
 def _block(
     cells: dict[tuple[str, str], Any], methods: Sequence[str], names: Sequence[str], metric: Metric
 ) -> str:
+    best = {name: min(cells[name, method].rank for method in methods) for name in names}
     rows = []
     for method in methods:
         row = [shown_method(method)]
-        for cell in (cells[name, method] for name in names):
+        for name in names:
+            cell = cells[name, method]
             text = score_text(cell.mean, cell.sd, cell.rank, cell.state, cell.over_limit)
-            row.append(text)
+            is_best = cell.rank == best[name] and not math.isnan(cell.mean)
+            row.append(bold(text) if is_best else text)
         rows.append(row)
         if method == "DiffInt-paper" and metric == "roc_auc" and set(names) & set(ROC_AUC):
             papers = [f"[{ROC_AUC[name].value:.3f}]" if name in ROC_AUC else "" for name in names]
