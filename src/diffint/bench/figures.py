@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 9.0  # inches: 900 pixels, the width of a page on GitHub
-_EDGE, _MARGIN = 0.15, 1.85  # inches: around the picture; for the names on each side of the axis
+_EDGE, _MARGIN = 0.15, 2.05  # inches: around the picture; for the names on each side of the axis
 _ROW, _LEVEL = 0.215, 0.085  # inches: between names; between the bars of undecided groups
 _AXIS = 0.95  # inches from the top to the axis
 
@@ -56,6 +56,11 @@ def method_colour(method: str) -> str:
 
 def _weight(method: str) -> str:
     return "bold" if method in OURS or is_plugin(method) else "normal"
+
+
+def _widening(method: str) -> float:
+    """How much wider its name is than in the plain letters that `text_width` measures."""
+    return 1.13 if _weight(method) == "bold" else 1.0
 
 
 def svg_bytes(figure: Figure) -> bytes:
@@ -114,7 +119,7 @@ def critical_difference_diagram(ranks: pandas.Series, difference: float, title: 
         colour, bold = method_colour(method), _weight(method)
         line: dict[str, Any] = {"color": colour, "linewidth": 1.6 if bold == "bold" else 0.8}
         ax.plot([x[i], x[i], name_end], [_AXIS, y, y], zorder=2, **line)
-        name = fitted(method, _MARGIN - _EDGE - 0.9, TEXT)
+        name = fitted(method, (_MARGIN - _EDGE - 0.9) / _widening(method), TEXT)
         parts = [name, f"{rank:.2f}"]
         text = "\u2002".join(parts if left else parts[::-1])  # SVG folds plain spaces into one
         across, side = (-0.06, "right") if left else (0.06, "left")
@@ -246,8 +251,7 @@ def _label_points(figure: Figure, ax: Axes, methods: Sequence[TimedMethod]) -> N
     for i in sorted(range(len(methods)), key=lambda i: _weight(methods[i].method) != "bold"):
         one, (x, y) = methods[i], points[i]
         name, bold = fitted(one.method, 1.6, SMALL), _weight(one.method)
-        widening = 1.12 if bold == "bold" else 1.0
-        width = text_width(name, SMALL) * figure.dpi * widening + 2
+        width = text_width(name, SMALL) * figure.dpi * _widening(one.method) + 2
         others = taken[:i] + taken[i + 1 :]
         box = _free_place(x, y, width, 12.0, others, inside)
         taken.append(box)
