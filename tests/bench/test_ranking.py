@@ -9,7 +9,6 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
 
 from diffint.bench.paper_numbers import RANKS, RankKey
 from diffint.bench.ranking import (
@@ -165,6 +164,7 @@ def test_holm_by_hand():
 
 @pytest.mark.parametrize("n_tests", [1, 2, 24])
 def test_holm_is_that_of_statsmodels(n_tests):
+    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     p = np.random.default_rng(n_tests).uniform(size=n_tests) ** 3
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
 

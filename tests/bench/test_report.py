@@ -257,6 +257,16 @@ def test_what_was_never_run_is_named_and_counts_as_missing(tmp_path):
     assert set(mine["rank"]) == {4.0}
 
 
+def test_a_table_of_one_regime_is_named(tmp_path):
+    rows = few_rows(tables=SMALL[:2], methods=["KNN", "LOF"])
+    rows = rows[(rows["regime"] == "fair") | (rows["table"] == SMALL[0])]
+    write_report(rows, tmp_path)
+    text = f"Without rows in the paper regime only: {SMALL[1]}.".replace("_", "\\_")
+    for page in pages(tmp_path).values():
+        assert text in page
+        assert "in the fair regime only" not in page
+
+
 # --- Rows ----------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Ranks and the tests that rest on them. Every function is one of its arguments alone.
+"""Ranks and the tests that rest on them; nothing here knows of files, tables or methods.
 
 `values` is always (tables, methods): a frame with one row per table, one column per method, higher
 is better, NaN where the method did not finish.

@@ -63,6 +63,11 @@ class Results:
         """Of the evaluation's 48, those without any row."""
         return [name for name in TABLES if name not in self.tables]
 
+    def tables_only_elsewhere(self, regime: Regime) -> list[str]:
+        """Those with rows in the other regime only."""
+        here = set(self.cells.loc[self.cells["regime"] == regime, "table"])
+        return [name for name in self.tables if name not in here]
+
     @cached_property
     def time_limit(self) -> float:
         """Of the baselines, in seconds; NaN if none is given."""
@@ -98,11 +103,21 @@ class Results:
         self, regime: Regime, metric: Metric, methods: Sequence[str], group: str = "overall"
     ) -> pandas.DataFrame:
         """(tables of the group, methods) means over seeds, NaN where missing."""
-        cells = self.cells[self.cells["regime"] == regime]
+        values = self._values[regime, metric]
         if group != "overall":
-            cells = cells[cells["scale"] == group]
-        values = cells.pivot(index="table", columns="method", values=metric)
-        return values.reindex(index=sorted_tables(values.index), columns=list(methods))
+            here = [name in TABLES and TABLES[name].scale == group for name in values.index]
+            values = values[here]
+        return values[list(methods)]
+
+    @cached_property
+    def _values(self) -> dict[tuple[Regime, Metric], pandas.DataFrame]:
+        found: dict[tuple[Regime, Metric], pandas.DataFrame] = {}
+        for regime in self.regimes:
+            cells = self.cells[self.cells["regime"] == regime]
+            for metric in METRICS:
+                wide = cells.pivot(index="table", columns="method", values=metric)
+                found[regime, metric] = wide.loc[sorted_tables(wide.index)]
+        return found
 
 
 def read_results(

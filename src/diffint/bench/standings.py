@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas
 
@@ -77,34 +79,28 @@ def rank_records(results: Results) -> pandas.DataFrame:
     """
     records = []
     for regime, metric in _regimes_and_metrics(results):
-        for pool, methods in pools(results, regime).items():
-            beside = like_the_papers(results, regime, pool)
-            also = [name for name in results.line_up(regime) if name not in methods]
-            for group in GROUPS:
-                wide = results.values(regime, metric, [*methods, *also], group)
-                for scheme in SCHEMES:
-                    values = wide[methods]
-                    if scheme == "B":
-                        values = values.loc[complete_tables(wide)]
-                    values = ranked_tables(values)
-                    for method, rank in mean_ranks(values, scheme).items():
-                        key = RankKey(pool, scheme, group, metric, str(method))
-                        paper = RANKS.get(key) if beside else None
-                        records.append(
-                            {
-                                "regime": regime,
-                                "pool": pool,
-                                "scheme": scheme,
-                                "group": group,
-                                "metric": metric,
-                                "method": method,
-                                "mean_rank": rank,
-                                "n_tables": len(values),
-                                "n_methods": len(methods),
-                                "paper": paper.value if paper else np.nan,
-                                "paper_source": paper.source if paper else "",
-                            }
-                        )
+        found = pools(results, regime)
+        beside = {pool for pool in found if like_the_papers(results, regime, pool)}
+        for pool, group, scheme in product(found, GROUPS, SCHEMES):
+            wide = results.values(regime, metric, results.methods(regime), group)
+            if scheme == "B":
+                finished = [*found[pool], *found["line-up"]]
+                wide = wide.loc[complete_tables(wide[finished])]
+            values = ranked_tables(wide[found[pool]])
+            for method, rank in mean_ranks(values, scheme).items():
+                key = RankKey(pool, scheme, group, metric, str(method))
+                paper = RANKS.get(key) if pool in beside else None
+                records.append(
+                    {
+                        "regime": regime,
+                        **key._asdict(),
+                        "mean_rank": rank,
+                        "n_tables": len(values),
+                        "n_methods": values.shape[1],
+                        "paper": paper.value if paper else np.nan,
+                        "paper_source": paper.source if paper else "",
+                    }
+                )
     return pandas.DataFrame(records)
 
 
@@ -115,33 +111,30 @@ def friedman_records(results: Results) -> pandas.DataFrame:
     """
     records = []
     for regime, metric in _regimes_and_metrics(results):
-        for pool in ("line-up", "everyone"):
-            methods = pools(results, regime).get(pool)
-            for group in GROUPS if methods else ():
-                values = ranked_tables(results.values(regime, metric, methods or [], group))
-                test = friedman(values)
-                n_tables, n_methods = values.shape
-                cd = critical_difference(n_methods, n_tables) if test else np.nan
-                papers = group == "overall" and like_the_papers(results, regime, pool)
-                records.append(
-                    {
-                        "regime": regime,
-                        "pool": pool,
-                        "group": group,
-                        "metric": metric,
-                        "n_methods": n_methods,
-                        "n_tables": n_tables,
-                        "chi2": test.chi2 if test else np.nan,
-                        "p": test.p if test else np.nan,
-                        "critical_difference": cd,
-                        "paper_chi2": (
-                            FRIEDMAN_CHI2.value if papers and metric == "roc_auc" else np.nan
-                        ),
-                        "paper_critical_difference": (
-                            CRITICAL_DIFFERENCE.value if papers else np.nan
-                        ),
-                    }
-                )
+        found = pools(results, regime)
+        tested = [pool for pool in ("line-up", "everyone") if pool in found]
+        for pool, group in product(tested, GROUPS):
+            values = ranked_tables(results.values(regime, metric, found[pool], group))
+            n_tables, n_methods = values.shape
+            test = friedman(values)
+            difference = critical_difference(n_methods, n_tables) if test else np.nan
+            beside = group == "overall" and like_the_papers(results, regime, pool)
+            paper_chi2 = FRIEDMAN_CHI2.value if beside and metric == "roc_auc" else np.nan
+            records.append(
+                {
+                    "regime": regime,
+                    "pool": pool,
+                    "group": group,
+                    "metric": metric,
+                    "n_methods": n_methods,
+                    "n_tables": n_tables,
+                    "chi2": test.chi2 if test else np.nan,
+                    "p": test.p if test else np.nan,
+                    "critical_difference": difference,
+                    "paper_chi2": paper_chi2,
+                    "paper_critical_difference": CRITICAL_DIFFERENCE.value if beside else np.nan,
+                }
+            )
     return pandas.DataFrame(records)
 
 

@@ -85,11 +85,16 @@ def sentence(text: str) -> str:
 def absent_line(results: Results) -> str:
     """Which of the paper's tables are not there; on every page."""
     absent = results.absent_tables
-    if not absent:
-        return f"All of the paper's {N_TABLES} tables are among these rows.\n"
     be = "is" if len(absent) == 1 else "are"
     text = f"{len(absent)} of the paper's {N_TABLES} tables {be} not among these rows"
-    return f"{bold(text)}: {wrapped_names(absent)}.\n"
+    line = f"All of the paper's {N_TABLES} tables are among these rows."
+    if absent:
+        line = f"{bold(text)}: {wrapped_names(absent)}."
+    for regime in results.regimes:
+        elsewhere = results.tables_only_elsewhere(regime)
+        if elsewhere:
+            line += f" Without rows in the {regime} regime only: {wrapped_names(elsewhere)}."
+    return line + "\n"
 
 
 def shown_method(method: str) -> str:
