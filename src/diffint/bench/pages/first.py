@@ -225,7 +225,7 @@ def _failures(results: Results) -> list[str]:
             table(head, rows).replace("--:", ":--"),
         ]
     else:
-        parts.append("None.\n")
+        parts.append("No run failed.\n")
     never = results.cells[results.cells["state"] == "not run"]
     if len(never):
         lines = []
