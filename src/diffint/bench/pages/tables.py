@@ -1,0 +1,75 @@
+"""Every value: mean, spread and rank of each method on each table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...formatting import counted, number
+from ..markdown import bold, escaped, score_text, table
+from ..paper_numbers import ROC_AUC, Metric
+from ..protocol import SCALES, Regime
+from ..results import each
+from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, sentence, shown_method
+
+_COLUMNS = 5  # tables side by side
+
+
+def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
+    """Mean ± sd (rank) of every method on every table, by scale."""
+    results = report.results
+    cells = report.cells
+    cells = cells[(cells["regime"] == regime) & (cells["metric"] == metric)]
+    n_seeds = int(cells["n_seeds"].max())
+    limit = results.time_limit
+    parts = [
+        f"# {sentence(METRIC_NAMES[metric])} per table, {regime} regime\n",
+        f"{REGIME_TEXTS[regime]} Mean ± sd over {counted(n_seeds, 'seed')}, in brackets the rank "
+        "among all methods here; the best is bold. A dash is a run that did not finish, and why.\n",
+    ]
+    if cells["over_limit"].any():
+        parts.append(
+            f"† would not have finished on one core in {number(limit)} s, the time that the "
+            "baselines had.\n"
+        )
+    parts.append(absent_line(results))
+    by_place = {(cell.table, cell.method): cell for cell in each(cells)}
+    for scale in (*SCALES, ""):
+        here = cells[(cells["scale"] == scale) & (cells["method"] != "")]
+        names = list(dict.fromkeys(here["table"]))
+        if not names:
+            continue
+        parts.append(f"## {scale.capitalize() or 'Other'} tables ({len(names)})\n")
+        n_blocks = math.ceil(len(names) / _COLUMNS)
+        width = math.ceil(len(names) / n_blocks)
+        for start in range(0, len(names), width):
+            block = names[start : start + width]
+            parts.append(_block(by_place, results.methods(regime), block, metric))
+        short = here[(here["state"] == "ok") & (here["n_seeds"] < n_seeds)]
+        if len(short):
+            fewer = [
+                f"{escaped(str(row.method))} on {escaped(str(row.table))} ({row.n_seeds})"
+                for row in each(short)
+            ]
+            parts.append(f"Fewer than {n_seeds} seeds: {', '.join(fewer)}.\n")
+    return "\n".join(parts)
+
+
+def _block(
+    cells: dict[tuple[str, str], Any], methods: Sequence[str], names: Sequence[str], metric: Metric
+) -> str:
+    best = {name: min(cells[name, method].rank for method in methods) for name in names}
+    rows = []
+    for method in methods:
+        row = [shown_method(method)]
+        for name in names:
+            cell = cells[name, method]
+            text = score_text(cell.mean, cell.sd, cell.rank, cell.state, cell.over_limit)
+            is_best = cell.rank == best[name] and not math.isnan(cell.mean)
+            row.append(bold(text) if is_best else text)
+        rows.append(row)
+        if method == "DiffInt-paper" and metric == "roc_auc" and set(names) & set(ROC_AUC):
+            papers = [f"[{ROC_AUC[name].value:.3f}]" if name in ROC_AUC else "" for name in names]
+            rows.append(["the paper's own", *papers])
+    return table(["", *map(escaped, names)], rows)

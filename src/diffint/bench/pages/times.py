@@ -1,0 +1,65 @@
+"""What the methods take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...formatting import listed, number
+from ..markdown import MISSING, seconds_text, table
+from ..results import each
+from .common import Report, absent_line, shown_method
+
+
+def time_page(report: Report, figures: Sequence[str]) -> str:
+    """What the methods take, by scale."""
+    results, times = report.results, report.times
+    parts = [
+        "# Time and memory\n",
+        "Seconds on one core per seed, geometric means over tables: fit + score. ≥: some runs were "
+        "stopped at the time limit and count with that; other missing runs are left out.\n",
+    ]
+    if times["estimated"].any():
+        parts.append(
+            "≈: some fits ran on a GPU; their time on one core is an estimate. What they took "
+            "there is in [times.csv](times.csv).\n"
+        )
+    parts.append(absent_line(results))
+    for regime in results.regimes:
+        parts.append(f"## {regime.capitalize()} regime\n")
+        name = f"time-{regime}.svg"
+        if name in figures:
+            parts.append(f"![Mean rank against seconds, {regime} regime](figures/{name})\n")
+        here, groups = times[times["regime"] == regime], report.groups(regime)
+        order = here[here["group"] == "overall"].sort_values("seconds", kind="stable")["method"]
+        cells = {(row.method, row.group): row for row in each(here)}
+        seconds, memory = [], []
+        for method in order:
+            mine = [cells[method, group] for group in groups]
+            seconds.append([shown_method(method), *(_seconds(one) for one in mine)])
+            peaks = [
+                MISSING if math.isnan(v) else number(v) for v in (m.peak_memory_mb for m in mine)
+            ]
+            memory.append([shown_method(method), _finished(mine[0]), *peaks])
+        parts.append(table(["seconds, fit + score", *groups], seconds))
+        parts.append("Tables finished, and the largest memory of any run in MB:\n")
+        parts.append(table(["", "finished", *groups], memory))
+    return "\n".join(parts)
+
+
+def _seconds(cell: Any) -> str:
+    fit, score = cell.fit_seconds, cell.score_seconds
+    text = seconds_text(fit, cell.at_least, cell.estimated)
+    return text if math.isnan(score) else f"{text} + {seconds_text(score)}"
+
+
+def _finished(cell: Any) -> str:
+    """``33 (3 timeout)``"""
+    reasons = [
+        f"{getattr(cell, name)} {name.replace('_', ' ')}"
+        for name in ("timeout", "out_of_memory", "error", "not_run")
+        if getattr(cell, name)
+    ]
+    finished = str(cell.finished)
+    return f"{finished} ({listed(reasons)})" if reasons else finished

@@ -1,0 +1,131 @@
+"""A folder with everything that result rows say: pages, figures, and the numbers as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from ..files.whole import write_whole
+from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
+from .pages.common import METRIC_NAMES, Report, sentence
+from .pages.comparisons import comparisons_page
+from .pages.first import first_page
+from .pages.ranks import ranks_page
+from .pages.tables import tables_page
+from .pages.times import time_page
+from .paper_numbers import METRICS, N_TABLES
+from .protocol import TABLES, Regime
+from .results import each, read_results
+
+Progress = Callable[[int, int], None]
+
+
+def write_report(
+    rows: pandas.DataFrame,
+    folder: Path,
+    *,
+    tables: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write README.md, the pages, figures and CSV files that it links to. → their paths
+
+    rows: one per table, method, regime and seed. tables, methods: what to report, by name (tables
+    also by scale group), all of it by default. progress: told how many of how many figures are
+    drawn. The same rows give the same bytes.
+    """
+    report = Report(read_results(rows, tables, methods))
+    folder = Path(folder)
+    files = _figures(report, progress)
+    drawn = list(files)
+    content: dict[str, bytes] = {f"figures/{name}": figure for name, figure in files.items()}
+    pages = {
+        "README.md": first_page(report, drawn),
+        "ranks.md": ranks_page(report, drawn),
+        "comparisons.md": comparisons_page(report),
+        "time.md": time_page(report, drawn),
+    }
+    for regime in report.results.regimes:
+        for metric in METRICS:
+            pages[f"tables-{regime}-{metric}.md"] = tables_page(report, regime, metric)
+    content |= {name: page.encode() for name, page in pages.items()}
+    content |= {name: _csv(frame) for name, frame in _frames(report).items()}
+    # Nothing is written before everything is made.
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for name, data in content.items():
+        write_whole(folder / name, data)
+    return [folder / name for name in content]
+
+
+def _frames(report: Report) -> dict[str, pandas.DataFrame]:
+    times = [
+        "table", "scale", "method", "regime", "state", "fit_seconds", "estimated",
+        "measured_fit_seconds", "score_seconds", "peak_memory_mb", "time_limit", "over_limit",
+        "n_seeds", "n_failed",
+    ]  # fmt: skip
+    return {
+        "values.csv": report.cells,
+        "ranks.csv": report.ranks,
+        "tests.csv": report.friedman,
+        "comparisons.csv": report.comparisons,
+        "times.csv": report.results.cells[times],
+    }
+
+
+def _csv(frame: pandas.DataFrame) -> bytes:
+    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+
+
+def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
+    """Those that can be drawn, by file name."""
+    tests = report.friedman[report.friedman["pool"] == "line-up"]
+    tests = tests[tests["critical_difference"].notna()]
+    regimes = report.results.regimes
+    total = len(tests) + len(regimes)
+    files: dict[str, bytes] = {}
+    for test in each(tests):
+        ranking = report.ranking(test.regime, "line-up", "A", test.group, test.metric)
+        title = (
+            f"{sentence(METRIC_NAMES[test.metric])}, {_whose(report, test.group, test.n_tables)}, "
+            f"{test.regime} regime: mean ranks of {test.n_methods} methods"
+        )
+        figure = critical_difference_diagram(ranking["mean_rank"], test.critical_difference, title)
+        files[f"cd-{test.regime}-{test.metric}-{test.group}.svg"] = svg_bytes(figure)
+        if progress is not None:
+            progress(len(files), total)
+    for done, regime in enumerate(regimes, len(tests) + 1):
+        points = _timed_methods(report, regime)
+        if points:
+            n_tables = len(report.results.values(regime, "roc_auc", report.results.methods(regime)))
+            title = f"Accuracy against time, {_whose(report, 'overall', n_tables)}, {regime} regime"
+            figure = accuracy_against_time(points, title, METRIC_NAMES["roc_auc"])
+            files[f"time-{regime}.svg"] = svg_bytes(figure)
+        if progress is not None:
+            progress(done, total)
+    return files
+
+
+def _whose(report: Report, group: str, n_tables: int) -> str:
+    """``36 of the paper's 48 tables``, ``11 of its 12 small tables``: what a figure is over."""
+    others = any(name not in TABLES for name in report.results.tables)
+    if group == "overall":
+        return f"{n_tables} tables" if others else f"{n_tables} of the paper's {N_TABLES} tables"
+    of = sum(table.scale == group for table in TABLES.values())
+    return f"{n_tables} of {of} {group} tables"
+
+
+def _timed_methods(report: Report, regime: Regime) -> list[TimedMethod]:
+    """Everyone in a regime whose time is known, with its mean rank by ROC-AUC."""
+    results = report.results
+    pool = "everyone" if set(results.methods(regime)) != set(results.line_up(regime)) else "line-up"
+    ranks = report.ranking(regime, pool, "A", "overall", "roc_auc")["mean_rank"]
+    times = report.times
+    times = times[(times["regime"] == regime) & (times["group"] == "overall")]
+    return [
+        TimedMethod(row.method, row.seconds, float(ranks[row.method]), row.at_least, row.estimated)
+        for row in each(times)
+        if np.isfinite(row.seconds) and np.isfinite(ranks[row.method])
+    ]

@@ -1,0 +1,238 @@
+"""The results' statistics as tidy frames, the paper's number beside each where it prints one."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas
+
+from .baselines import METHODS
+from .paper_numbers import (
+    CRITICAL_DIFFERENCE,
+    FRIEDMAN_CHI2,
+    METRICS,
+    POOL_SIZES,
+    RANKS,
+    Metric,
+    RankKey,
+)
+from .protocol import TABLES, Regime
+from .ranking import (
+    SCHEMES,
+    compare,
+    complete_tables,
+    critical_difference,
+    friedman,
+    mean_ranks,
+    ranked_tables,
+    table_ranks,
+)
+from .results import GROUPS, OURS, Results, is_plugin
+
+_INLIER_POOL = ("TCCM", "AutoEncoder", "VAE")
+
+
+def pools(results: Results, regime: Regime) -> dict[str, list[str]]:
+    """Who is ranked among whom.
+
+    'line-up' is the main one. In the paper's regime 'everyone' has those too that the paper left
+    out; 'inlier-only' and 'contaminated' split its methods by what they train on, DiffInt being
+    in both: as in the paper, and in '… (DiffInt)' as recommended.
+    """
+    everyone = results.methods(regime)
+    found = {"line-up": results.line_up(regime)}
+    if regime == "fair":
+        return found
+    if set(everyone) != set(found["line-up"]):
+        found["everyone"] = everyone
+    contaminated = [
+        name
+        for name, method in METHODS.items()
+        if method.in_paper and method.trains_on == "everything" and name in everyone
+    ]
+    inliers = [name for name in _INLIER_POOL if name in everyone]
+    for ours, ending in (("DiffInt-paper", ""), ("DiffInt", " (DiffInt)")):
+        if ours in everyone and inliers:
+            found[f"inlier-only{ending}"] = [ours, *inliers]
+        if ours in everyone and contaminated:
+            found[f"contaminated{ending}"] = [ours, *contaminated]
+    return found
+
+
+def like_the_papers(results: Results, regime: Regime, pool: str) -> bool:
+    """Whether ranks in a pool can stand beside the paper's: most of its methods are there.
+
+    Among four methods a rank of 4.10 would be the last one.
+    """
+    if regime != "paper" or pool not in POOL_SIZES:
+        return False
+    members = pools(results, regime).get(pool, [])
+    n_papers = sum(name in METHODS and METHODS[name].in_paper for name in members)
+    return 4 * n_papers > 3 * POOL_SIZES[pool]
+
+
+def rank_records(results: Results) -> pandas.DataFrame:
+    """A row per regime, pool, scheme, group, metric and method: its mean rank, best first.
+
+    Scheme B takes the tables that every method of the line-up (and of the pool) finished.
+    """
+    records = []
+    for regime, metric in _regimes_and_metrics(results):
+        found = pools(results, regime)
+        beside = {pool for pool in found if like_the_papers(results, regime, pool)}
+        for pool, group, scheme in product(found, GROUPS, SCHEMES):
+            wide = results.values(regime, metric, results.methods(regime), group)
+            if scheme == "B":
+                finished = [*found[pool], *found["line-up"]]
+                wide = wide.loc[complete_tables(wide[finished])]
+            values = ranked_tables(wide[found[pool]])
+            for method, rank in mean_ranks(values, scheme).items():
+                key = RankKey(pool, scheme, group, metric, str(method))
+                paper = RANKS.get(key) if pool in beside else None
+                records.append(
+                    {
+                        "regime": regime,
+                        **key._asdict(),
+                        "mean_rank": rank,
+                        "n_tables": len(values),
+                        "n_methods": values.shape[1],
+                        "paper": paper.value if paper else np.nan,
+                        "paper_source": paper.source if paper else "",
+                    }
+                )
+    return pandas.DataFrame(records)
+
+
+def friedman_records(results: Results) -> pandas.DataFrame:
+    """A row per regime, pool (line-up, everyone), group and metric: do the ranks differ?
+
+    chi2, p and critical_difference are NaN where there is too little to say.
+    """
+    records = []
+    for regime, metric in _regimes_and_metrics(results):
+        found = pools(results, regime)
+        tested = [pool for pool in ("line-up", "everyone") if pool in found]
+        for pool, group in product(tested, GROUPS):
+            values = ranked_tables(results.values(regime, metric, found[pool], group))
+            n_tables, n_methods = values.shape
+            test = friedman(values)
+            difference = critical_difference(n_methods, n_tables) if test else np.nan
+            beside = group == "overall" and like_the_papers(results, regime, pool)
+            paper_chi2 = FRIEDMAN_CHI2.value if beside and metric == "roc_auc" else np.nan
+            records.append(
+                {
+                    "regime": regime,
+                    "pool": pool,
+                    "group": group,
+                    "metric": metric,
+                    "n_methods": n_methods,
+                    "n_tables": n_tables,
+                    "chi2": test.chi2 if test else np.nan,
+                    "p": test.p if test else np.nan,
+                    "critical_difference": difference,
+                    "paper_chi2": paper_chi2,
+                    "paper_critical_difference": CRITICAL_DIFFERENCE.value if beside else np.nan,
+                }
+            )
+    return pandas.DataFrame(records)
+
+
+def comparison_records(results: Results) -> pandas.DataFrame:
+    """A row per regime, metric, one of ours or from outside, and each other method."""
+    frames = []
+    for regime, metric in _regimes_and_metrics(results):
+        everyone = results.methods(regime)
+        values = results.values(regime, metric, everyone)
+        for method in everyone:
+            if method in OURS or is_plugin(method):
+                frame = compare(values, method)
+                frame.insert(0, "method", method)
+                frame.insert(0, "metric", metric)
+                frame.insert(0, "regime", regime)
+                frames.append(frame)
+    return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+
+
+def cell_records(results: Results) -> pandas.DataFrame:
+    """A row per table, method, regime and metric: mean, sd, number of seeds, rank, state.
+
+    rank: among everyone in that regime, the worst for one that did not finish (scheme A);
+    line_up_rank: the same among the line-up, NaN for those that are not in it. Tables of the
+    paper without any row are there too, with no method and the state 'no rows'.
+    """
+    frames = []
+    for regime, metric in _regimes_and_metrics(results):
+        cells = results.cells[results.cells["regime"] == regime]
+        frame = cells[["table", "scale", "method", "regime"]].copy()
+        frame["metric"] = metric
+        frame["mean"], frame["sd"] = cells[metric], cells[f"{metric}_sd"]
+        frame["n_seeds"] = cells["n_seeds"]
+        for column, methods in (
+            ("rank", results.methods(regime)),
+            ("line_up_rank", results.line_up(regime)),
+        ):
+            ranks = table_ranks(results.values(regime, metric, methods)).stack()
+            places = pandas.MultiIndex.from_frame(cells[["table", "method"]])
+            frame[column] = ranks.reindex(places).to_numpy()
+        frame["state"] = cells["state"]
+        frame["over_limit"] = cells["over_limit"]
+        absent = [
+            {"table": name, "scale": TABLES[name].scale, "method": "", "regime": regime,
+             "metric": metric, "n_seeds": 0, "state": "no rows", "over_limit": False}
+            for name in results.absent_tables
+        ]  # fmt: skip
+        frames += [frame, pandas.DataFrame(absent, columns=frame.columns)]
+    return pandas.concat([frame for frame in frames if len(frame)], ignore_index=True)
+
+
+def time_records(results: Results) -> pandas.DataFrame:
+    """A row per regime, method and group: what it takes on one core.
+
+    fit_seconds, score_seconds, seconds (both): geometric means over the tables, a run that was
+    stopped at its time limit counting with that (`at_least`); other missing runs are left out.
+    peak_memory_mb: the largest. estimated: whether some fit was timed on a GPU and its time on
+    one core estimated. finished, timeout, out_of_memory, error, not_run: numbers of tables.
+    """
+    records = []
+    for regime in results.regimes:
+        for method in results.methods(regime):
+            mine = results.cells[
+                (results.cells["regime"] == regime) & (results.cells["method"] == method)
+            ]
+            for group in GROUPS:
+                cells = mine if group == "overall" else mine[mine["scale"] == group]
+                if cells.empty:
+                    continue
+                stopped = (cells["state"] == "timeout") & cells["time_limit"].notna()
+                fit = cells["fit_seconds"].where(~stopped, cells["time_limit"])
+                total = fit + cells["score_seconds"].where(~stopped, 0.0)
+                states = cells["state"].value_counts()
+                records.append(
+                    {
+                        "regime": regime,
+                        "method": method,
+                        "group": group,
+                        "fit_seconds": _geometric_mean(fit),
+                        "score_seconds": _geometric_mean(cells["score_seconds"]),
+                        "seconds": _geometric_mean(total),
+                        "at_least": bool(stopped.any()),
+                        "estimated": bool(cells["estimated"].any()),
+                        "peak_memory_mb": float(cells["peak_memory_mb"].max()),
+                        "finished": int(states.get("ok", 0)),
+                        "timeout": int(states.get("timeout", 0)),
+                        "out_of_memory": int(states.get("out of memory", 0)),
+                        "error": int(states.get("error", 0)),
+                        "not_run": int(states.get("not run", 0)),
+                    }
+                )
+    return pandas.DataFrame(records)
+
+
+def _geometric_mean(seconds: pandas.Series) -> float:
+    known = seconds.dropna().clip(lower=1e-4)  # below a clock's tick there is nothing to average
+    return float(np.exp(np.log(known).mean())) if len(known) else np.nan
+
+
+def _regimes_and_metrics(results: Results) -> list[tuple[Regime, Metric]]:
+    return [(regime, metric) for regime in results.regimes for metric in METRICS]

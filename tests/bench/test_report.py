@@ -1,0 +1,344 @@
+"""A whole report: what is in it, what is said about what is not, and that it can be repeated."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from diffint.bench.protocol import TABLES
+from diffint.bench.report import write_report
+from diffint.bench.results import read_results
+from diffint.errors import InputError
+
+from .synthetic import ABSENT, synthetic_rows
+
+SMALL = [name for name, table in TABLES.items() if table.scale == "small"]
+
+
+def few_rows(**changes):
+    given = {"tables": SMALL[:3], "methods": ["DiffInt", "KNN", "IForest", "Mine"], "n_seeds": 2}
+    return synthetic_rows(**{**given, **changes})
+
+
+def read(folder, name):
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def pages(folder):
+    return {path.name: read(folder, path.name) for path in sorted(folder.glob("*.md"))}
+
+
+def cells_of(page, first):
+    """The cells of the lines of a page's tables that begin with that name."""
+    lines = [line for line in page.splitlines() if line.strip("| *").startswith(first)]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# --- The whole of it -----------------------------------------------------------------------------
+
+
+def test_a_whole_report_is_quick_and_complete(whole_report):
+    folder, seconds = whole_report
+    assert seconds < 60
+    names = {path.name for path in folder.iterdir()}
+    assert {
+        "README.md",
+        "ranks.md",
+        "comparisons.md",
+        "time.md",
+        "values.csv",
+        "ranks.csv",
+    } <= names
+    for regime in ("paper", "fair"):
+        for metric in ("roc_auc", "average_precision"):
+            assert f"tables-{regime}-{metric}.md" in names
+            for group in ("overall", "small", "medium", "large", "high-dimensional"):
+                assert (folder / "figures" / f"cd-{regime}-{metric}-{group}.svg").is_file()
+        assert (folder / "figures" / f"time-{regime}.svg").is_file()
+    assert len(list((folder / "figures").iterdir())) == 22
+
+
+def test_links_lead_somewhere(whole_report):
+    folder, _ = whole_report
+    for page in pages(folder).values():
+        for link in re.findall(r"\]\(([^)]+)\)", page):
+            assert (folder / link).is_file(), link
+
+
+def test_tables_are_rectangular(whole_report):
+    folder, _ = whole_report
+    for name, page in pages(folder).items():
+        for block in page.split("\n\n"):
+            lines = [line for line in block.splitlines() if line.startswith("|")]
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+            assert len(widths) <= 1, (name, lines[:2])
+
+
+def test_absent_tables_are_named_on_every_page(whole_report):
+    folder, _ = whole_report
+    for name, page in pages(folder).items():
+        assert "12 of the paper's 48 tables are not among these rows" in page, name
+        assert all(table.replace("_", "\\_") in page for table in ABSENT), name
+    values = pandas.read_csv(folder / "values.csv", keep_default_na=False)
+    assert set(values.loc[values["state"] == "no rows", "table"]) == set(ABSENT)
+    assert "36 of the paper" in read(folder, "figures/cd-fair-roc_auc-overall.svg")
+
+
+def test_values_are_those_of_the_rows(whole_report, whole_rows):
+    folder, _ = whole_report
+    values = pandas.read_csv(folder / "values.csv")
+    one = values[
+        (values["table"] == "45_wine") & (values["method"] == "LOF") & (values["regime"] == "fair")
+    ].set_index("metric")
+    rows = whole_rows[
+        (whole_rows["table"] == "45_wine")
+        & (whole_rows["method"] == "LOF")
+        & (whole_rows["regime"] == "fair")
+    ]
+    for metric in ("roc_auc", "average_precision"):
+        assert one.loc[metric, "mean"] == pytest.approx(rows[metric].mean(), rel=1e-5)
+        assert one.loc[metric, "sd"] == pytest.approx(rows[metric].std(), rel=1e-5)
+        assert one.loc[metric, "n_seeds"] == 10
+    page = read(folder, "tables-fair-roc_auc.md").replace("\u00a0", " ")
+    text = f"{rows['roc_auc'].mean():.3f} ± {rows['roc_auc'].std():.3f} ("
+    assert any(text in cell for line in cells_of(page, "LOF") for cell in line)
+
+
+def test_line_ups(whole_report):
+    folder, _ = whole_report
+    ranks = pandas.read_csv(folder / "ranks.csv")
+    sizes = ranks.groupby(["regime", "pool"])["method"].nunique()
+    assert sizes["paper", "line-up"] == 24  # the paper's 23 and the plugin
+    assert sizes["paper", "everyone"] == sizes["fair", "line-up"] == 26
+    assert sizes["paper", "inlier-only"] == sizes["paper", "inlier-only (DiffInt)"] == 4
+    assert sizes["paper", "contaminated"] == sizes["paper", "contaminated (DiffInt)"] == 20
+    outside = ranks[(ranks["regime"] == "paper") & (ranks["pool"] == "line-up")]
+    assert not {"KNN", "DiffInt"} & set(outside["method"])
+    assert ranks.loc[ranks["regime"] == "fair", "paper"].isna().all()
+
+
+def test_the_papers_numbers_stand_beside(whole_report):
+    folder, _ = whole_report
+    ranks = read(folder, "ranks.md")
+    first = cells_of(ranks, "DiffInt-paper")[0]
+    assert [re.findall(r"\[(.*?)\]", cell) for cell in first[1:]] == [
+        ["4.10"], ["4.42"], ["3.77"], ["3.18"], ["5.25"],
+    ]  # fmt: skip
+    assert "[454.36]" in ranks
+    assert "[5.01]" in ranks
+    assert "[4.31]" in ranks  # complete case
+    for number in ("[1.69]", "[2.10]", "[3.35]", "[3.59]", "[4.03]", "[8.83]"):
+        assert number in ranks
+    paper, fair = read(folder, "README.md").split("## Fair regime")
+    assert "[4.10]" in paper
+    assert "[" not in fair.split("## More")[0].replace("![", "")
+    assert "[0.950]" in read(folder, "tables-paper-roc_auc.md")
+
+
+def test_missing_runs_are_marked_with_their_reason(whole_report):
+    folder, _ = whole_report
+    page = read(folder, "tables-paper-roc_auc.md").replace("\u00a0", " ")
+    assert any("– memory" in line for line in cells_of(page, "KDE"))
+    assert any("– time" in line for line in cells_of(page, "KPCA"))
+    assert any("– error" in line for line in cells_of(page, "QMCD"))
+    assert "Fewer than 10 seeds: MCD on 20\\_letter (9)." in page
+    first = read(folder, "README.md")
+    assert r"ValueError: Singular covariance \| matrix second line" in first
+    assert ["MCD", "error", r"20\_letter", "paper, fair", "3"] in [
+        line[:5] for line in cells_of(first, "MCD")
+    ]
+
+
+def test_what_would_not_have_finished_on_one_core_is_marked(whole_report):
+    folder, _ = whole_report
+    page = read(folder, "tables-paper-roc_auc.md")
+    assert "† would not have finished on one core in 120 s" in page
+    # 19,020 rows on a GPU are estimated at 380 s, and 0.02 s a row is below 120 s for 5,803.
+    columns = [line for line in page.splitlines() if r"22\_magic.gamma" in line and "|" in line]
+    place = [cell.strip() for cell in columns[0].strip("|").split("|")].index(r"22\_magic.gamma")
+    cells = cells_of(page[page.index(columns[0]) :], "DiffInt-paper")[0]
+    assert cells[place].rstrip("*").endswith("†")
+    assert "†" not in "".join("".join(line) for line in cells_of(page, "LOF"))
+
+
+def test_times_of_a_gpu_are_estimates_of_one_core(whole_report):
+    folder, _ = whole_report
+    times = pandas.read_csv(folder / "times.csv")
+    one = times[(times["table"] == "32_shuttle") & (times["method"] == "DiffInt-paper")].iloc[0]
+    assert one["estimated"]
+    assert one["fit_seconds"] == pytest.approx(0.02 * 49097)
+    assert one["measured_fit_seconds"] < one["fit_seconds"]
+    assert "≈" in read(folder, "time.md")
+    assert "≥" in read(folder, "time.md")
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path):
+    rows = few_rows(regimes=["paper"])
+    once = write_report(rows, tmp_path / "once")
+    again = write_report(rows.sample(frac=1, random_state=1), tmp_path / "again")
+    assert [path.name for path in once] == [path.name for path in again]
+    for one, other in zip(once, again, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+
+# --- Less than the whole -------------------------------------------------------------------------
+
+
+def test_a_user_ranks_their_own_detector(tmp_path):
+    calls = []
+    paths = write_report(few_rows(), tmp_path, progress=lambda done, of: calls.append((done, of)))
+    assert calls[-1][0] == calls[-1][1]
+    assert all(path.is_file() for path in paths)
+    first = read(tmp_path, "README.md")
+    assert "from outside: Mine" in first
+    assert "[4.10]" not in first  # among four methods the paper's ranks say nothing
+    assert "In square brackets" not in read(tmp_path, "ranks.md")
+    assert "### Mine" in read(tmp_path, "comparisons.md")
+
+
+@pytest.mark.parametrize("regime", ["paper", "fair"])
+def test_one_regime(tmp_path, regime):
+    write_report(few_rows(regimes=[regime]), tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert f"tables-{regime}-roc_auc.md" in names
+    assert len([name for name in names if name.startswith("tables-")]) == 2
+    assert f"## {regime.capitalize()} regime" in read(tmp_path, "README.md")
+
+
+@pytest.mark.parametrize(
+    ("tables", "methods"),
+    [(["45_wine"], ["KNN"]), (["45_wine"], ["DiffInt", "KNN"]), (SMALL[:2], ["LOF", "KNN"])],
+)
+def test_too_little_for_tests_says_so(tmp_path, tables, methods):
+    for _ in range(2):  # also over what is there
+        write_report(few_rows(tables=tables, methods=methods, n_seeds=1), tmp_path)
+    assert "too few for Friedman's test" in read(tmp_path, "README.md")
+    assert not list((tmp_path / "figures").glob("cd-*"))
+    for page in pages(tmp_path).values():
+        assert "nan" not in page.lower()
+
+
+def test_unknown_tables_are_ranked_overall_only(tmp_path):
+    write_report(few_rows(tables=["45_wine", "my|table", "other"], regimes=["fair"]), tmp_path)
+    ranks = pandas.read_csv(tmp_path / "ranks.csv")
+    counts = ranks[ranks["scheme"] == "A"].groupby("group")["n_tables"].max()
+    assert counts["overall"] == 3
+    assert counts["small"] == 1
+    assert "and 2 more: my\\|table, other" in read(tmp_path, "README.md")
+    assert "## Other tables (2)" in read(tmp_path, "tables-fair-roc_auc.md")
+
+
+def test_only_what_is_asked_for(tmp_path):
+    rows = few_rows()
+    write_report(rows, tmp_path, tables=["breastw"], methods=["knn", "MINE"])
+    values = pandas.read_csv(tmp_path / "values.csv")
+    there = values[values["state"] != "no rows"]
+    assert set(there["table"]) == {"4_breastw"}
+    assert set(there["method"]) == {"KNN", "Mine"}
+    with pytest.raises(InputError, match="no row is of the method 'GMM'; there are DiffInt, Mine"):
+        write_report(rows, tmp_path, methods=["GMM"])
+    with pytest.raises(InputError, match="nothing to report"):
+        write_report(rows, tmp_path, tables=["large"])
+
+
+def test_what_was_never_run_is_named_and_counts_as_missing(tmp_path):
+    rows = few_rows(regimes=["fair"])
+    rows = rows[~((rows["method"] == "Mine") & (rows["table"] == SMALL[0]))]
+    write_report(rows, tmp_path)
+    text = f"**Mine**, fair regime: {SMALL[0]}".replace("_", "\\_")
+    assert text in read(tmp_path, "README.md")
+    values = pandas.read_csv(tmp_path / "values.csv")
+    mine = values[(values["method"] == "Mine") & (values["table"] == SMALL[0])]
+    assert set(mine["state"]) == {"not run"}
+    assert set(mine["rank"]) == {4.0}
+
+
+def test_a_table_of_one_regime_is_named(tmp_path):
+    rows = few_rows(tables=SMALL[:2], methods=["KNN", "LOF"])
+    rows = rows[(rows["regime"] == "fair") | (rows["table"] == SMALL[0])]
+    write_report(rows, tmp_path)
+    text = f"Without rows in the paper regime only: {SMALL[1]}.".replace("_", "\\_")
+    for page in pages(tmp_path).values():
+        assert text in page
+        assert "in the fair regime only" not in page
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pandas.DataFrame(), "no column 'table', 'method'"),
+        (few_rows().head(0), "nothing to report: the results have no row at all"),
+        (few_rows().assign(state="error"), "24|48 rows, but none with state 'ok'"),
+        (few_rows().assign(regime="mine"), "regime 'mine' is neither of paper, fair"),
+        (few_rows().assign(roc_auc="high"), "column 'roc_auc'"),
+        (few_rows().assign(seed=np.nan), "column 'seed' of the results has empty cells"),
+    ],
+)
+def test_rows_that_cannot_be_reported(tmp_path, rows, message):
+    folder = tmp_path / "report"
+    with pytest.raises(InputError, match=message):
+        write_report(rows, folder)
+    assert not folder.exists()
+
+
+def seeds(states, values, **columns):
+    given = {"table": "45_wine", "method": "KNN", "regime": "fair", "average_precision": 0.5}
+    return pandas.DataFrame(
+        {"seed": range(len(states)), "state": states, "roc_auc": values, **given, **columns}
+    )
+
+
+def cell_of(rows):
+    other = seeds(["ok"], [0.1], method="LOF")
+    cells = read_results(pandas.concat([rows, other], ignore_index=True)).cells
+    return cells[cells["method"] == "KNN"].iloc[0]
+
+
+def test_the_mean_is_over_the_seeds_that_finished():
+    cell = cell_of(seeds(["error", "ok", "timeout", "ok"], [np.nan, 0.6, np.nan, 0.8]))
+    assert cell["state"] == "ok"
+    assert cell["roc_auc"] == pytest.approx(0.7)
+    assert cell["roc_auc_sd"] == pytest.approx(0.1 * 2**0.5)
+    assert (cell["n_seeds"], cell["n_failed"]) == (2, 2)
+
+
+@pytest.mark.parametrize("state", ["timeout", "out of memory"])
+def test_a_first_seed_out_of_time_or_memory_is_missing(state):
+    rows = seeds([state, "ok"], [np.nan, 0.8])
+    for given in (rows, rows.iloc[::-1]):  # the lowest seed, wherever it stands
+        cell = cell_of(given)
+        assert cell["state"] == state
+        assert np.isnan(cell["roc_auc"])
+        assert cell["n_seeds"] == 0
+
+
+def test_nothing_but_errors_is_missing():
+    cell = cell_of(seeds(["error", "error"], [np.nan, np.nan]))
+    assert cell["state"] == "error"
+
+
+def test_the_last_of_repeated_rows_counts(tmp_path):
+    rows = pandas.concat(
+        [seeds(["timeout"], [np.nan]), seeds(["ok"], [0.9]), seeds(["ok"], [0.3], method="LOF")],
+        ignore_index=True,
+    )
+    results = read_results(rows)
+    assert results.n_repeated == 1
+    assert results.cells.loc[results.cells["method"] == "KNN", "roc_auc"].item() == 0.9
+    write_report(rows, tmp_path)
+    assert "1 row came more than once" in read(tmp_path, "README.md")
+
+
+def test_rows_survive_a_csv_file(tmp_path, whole_rows):
+    some = whole_rows[whole_rows["table"].isin(["45_wine", "22_magic.gamma", "25_musk"])]
+    path = Path(tmp_path) / "rows.csv"
+    some.to_csv(path, index=False)
+    given, back = read_results(some), read_results(pandas.read_csv(path))
+    pandas.testing.assert_frame_equal(given.cells, back.cells)
