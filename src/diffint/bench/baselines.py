@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_outlier_detector
 
 from ..errors import InputError
 from .protocol import Regime, TrainsOn
@@ -155,8 +156,7 @@ def anomaly_scores(detector: Any, rows: NDArray[np.float64]) -> NDArray[Any]:
     """
     if hasattr(detector, "anomaly_score"):
         return np.asarray(detector.anomaly_score(rows))
-    is_sklearn = getattr(detector, "_estimator_type", None) == "outlier_detector"
-    if is_sklearn and hasattr(detector, "score_samples"):
+    if _is_of_sklearn(detector) and hasattr(detector, "score_samples"):
         return -np.asarray(detector.score_samples(rows))
     if hasattr(detector, "decision_function"):
         return np.asarray(detector.decision_function(rows))
@@ -164,6 +164,14 @@ def anomaly_scores(detector: Any, rows: NDArray[np.float64]) -> NDArray[Any]:
         f"{type(detector).__name__} has no score: give it anomaly_score(X) or "
         "decision_function(X), high for anomalies"
     )
+
+
+def _is_of_sklearn(detector: Any) -> bool:
+    """Whether it is one of scikit-learn's outlier detectors, or a pipeline that ends in one."""
+    try:
+        return bool(is_outlier_detector(detector))
+    except (AttributeError, TypeError):  # not one of scikit-learn's kind at all
+        return False
 
 
 def asked_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:

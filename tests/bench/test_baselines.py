@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from diffint.bench.baselines import METHODS, anomaly_scores, asked_methods, plugin_method
+from diffint.bench.protocol import make_trial, scale_trial
+from diffint.bench.tccm import TCCM
+from diffint.bench.worker import Job, estimated_one_core_seconds, run_job
+from diffint.datasets import LabelledTable
+from diffint.errors import InputError
+
+
+def test_the_registry_is_the_papers_and_two_more() -> None:
+    assert len(METHODS) == 25
+    assert sum(method.in_paper for method in METHODS.values()) == 23
+    assert {name for name, method in METHODS.items() if not method.in_paper} == {"DiffInt", "KNN"}
+    clean = {name for name, m in METHODS.items() if m.rows_for("paper") == "inliers"}
+    assert clean == {"DiffInt", "DiffInt-paper", "TCCM", "AutoEncoder", "VAE"}
+    assert {m.rows_for("fair") for m in METHODS.values()} == {"inliers"}
+
+
+def _table() -> LabelledTable:
+    rng = np.random.default_rng(1)
+    y = (np.arange(150) % 10 == 0).astype(np.int64)
+    x = rng.normal(size=(150, 5)) * 0.3 + 2.5 * y[:, None]
+    return LabelledTable(x, y, list("abcde"))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("table") / "1_easy.npz"
+    np.savez(place, X=_table().x, y=_table().y)
+    return place
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_runs(name: str, path: Path) -> None:
+    if name not in ("DiffInt", "DiffInt-paper"):
+        pytest.importorskip("pyod")
+    (outcome,) = run_job(Job("1_easy", path, name, None, "inliers", (3,)))
+    assert outcome.n_test == 60
+    assert 0.0 <= outcome.average_precision <= 1.0
+    if name not in ("SO_GAAL", "MO_GAAL", "LMDD", "DIF"):  # at their defaults they miss even these
+        assert outcome.roc_auc > 0.9
+
+
+@pytest.mark.parametrize("name", ["IForest", "AutoEncoder", "DiffInt", "SO_GAAL"])
+def test_a_seed_gives_the_same_scores_again(name: str, path: Path) -> None:
+    job = Job("1_easy", path, name, None, "everything", (1,))
+    (first,), (second,) = run_job(job), run_job(job)
+    assert first.roc_auc == second.roc_auc
+    assert first.average_precision == second.average_precision
+
+
+def test_tccm_learns_the_contraction() -> None:
+    trial = scale_trial(make_trial(_table(), 0, "inliers"))
+    scores = TCCM(steps=300, random_state=0).fit(trial.train).decision_function(trial.test)
+    assert scores.shape == (60,)
+    assert roc_auc_score(trial.test_labels, scores) > 0.95
+    # f(x, 1) = −x on the training rows, near enough.
+    again = TCCM(steps=300, random_state=0).fit(trial.train)
+    np.testing.assert_array_equal(again.decision_function(trial.test), scores)
+    trained = again.decision_function(trial.train)
+    assert trained.mean() < 0.15 * np.linalg.norm(trial.train, axis=1).mean()
+
+
+def test_plugins_by_name() -> None:
+    method = plugin_method("tests.bench.planted:Distance")
+    assert (method.name, method.trains_on, method.in_paper) == ("Distance", "everything", False)
+    assert plugin_method("mine=tests.bench.planted:OnInliers").trains_on == "inliers"
+    assert plugin_method("mine=tests.bench.planted:OnInliers").name == "mine"
+    assert plugin_method("tests.bench.planted:Seeded").make(5, 10).rng is not None
+    asked = asked_methods(["knn"], ["tests.bench.planted:Distance"])
+    assert list(asked) == ["KNN", "Distance"]
+    assert list(asked_methods([], ["tests.bench.planted:Distance"])) == ["Distance"]
+    assert list(asked_methods([])) == list(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("nonsense", "must look like"),
+        ("=a:b", "must look like"),
+        ("a:", "must look like"),
+        ("no.such.module:x", "cannot be imported"),
+        ("tests.bench.planted:Nobody", "cannot be imported"),
+        ("tests.bench.planted:np.pi", "not a class or function"),
+        ("KNN=tests.bench.planted:Distance", "name of another method"),
+    ],
+)
+def test_bad_plugins(asked: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        asked_methods([], [asked])
+
+
+def test_unknown_methods_are_named() -> None:
+    with pytest.raises(InputError, match="no method is called 'KNNN'"):
+        asked_methods(["KNNN"])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_scikit_learns_detectors_are_turned_round(wrapped: bool) -> None:
+    trial = make_trial(_table(), 0, "inliers")
+    forest = IsolationForest(random_state=0)
+    detector = make_pipeline(StandardScaler(), forest) if wrapped else forest
+    scores = anomaly_scores(detector.fit(trial.train), trial.test)
+    assert roc_auc_score(trial.test_labels, scores) > 0.9
+
+
+def test_scores_of_objects_without_a_score() -> None:
+    with pytest.raises(InputError, match="has no score"):
+        anomaly_scores(object(), np.zeros((2, 2)))
+
+
+def test_one_cores_time_is_estimated_from_a_few_epochs() -> None:
+    detector = METHODS["DiffInt-paper"].make(0, 500).set_params(epochs=60)
+    rows = np.random.default_rng(0).random((500, 8))
+    estimate = estimated_one_core_seconds(detector, rows)
+    started = time.perf_counter()
+    detector.fit(rows)
+    assert estimate == pytest.approx(time.perf_counter() - started, rel=1.5)

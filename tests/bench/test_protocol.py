@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from diffint.bench.protocol import (
+    TABLES,
+    asked_tables,
+    find_tables,
+    make_trial,
+    missing_tables,
+    read_seeds,
+    scale_trial,
+)
+from diffint.datasets import LabelledTable
+from diffint.errors import InputError
+
+
+def test_the_48_tables_and_their_groups() -> None:
+    groups = Counter(table.scale for table in TABLES.values())
+    assert groups == {"small": 12, "medium": 15, "large": 11, "high-dimensional": 10}
+    assert TABLES["6_cardio"].batch_size == 64
+    assert TABLES["22_magic.gamma"].batch_size == 512
+    assert TABLES["11_donors"].batch_size == 1024
+
+
+def _table(n_rows: int = 60) -> LabelledTable:
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=n_rows), rng.random(n_rows), np.full(n_rows, 3.0)])
+    return LabelledTable(x, (np.arange(n_rows) % 6 == 0).astype(np.int64), ["a", "b", "c"])
+
+
+def test_the_split_is_the_papers() -> None:
+    table = _table()
+    train, test, train_labels, test_labels = train_test_split(
+        table.x, table.y, test_size=0.4, random_state=3
+    )
+    everything, inliers = (make_trial(table, 3, rows) for rows in ("everything", "inliers"))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(everything.train, train)
+    np.testing.assert_array_equal(inliers.train, train[train_labels == 0])
+    for trial in (everything, inliers):
+        np.testing.assert_array_equal(trial.test, test)
+        np.testing.assert_array_equal(trial.test_labels, test_labels)
+
+
+def test_scaled_by_the_training_rows_and_clipped() -> None:
+    trial = make_trial(_table(), 0, "inliers")
+    trial.test[0] = [1e9, -1e9, 3.0]
+    scaled = scale_trial(trial)
+    assert scaled.train[:, :2].min(axis=0) == pytest.approx([-1.0, -1.0])
+    assert scaled.train[:, :2].max(axis=0) == pytest.approx([1.0, 1.0])
+    assert scaled.test[0] == pytest.approx([1.0, -1.0, -1.0])
+    assert np.abs(scaled.test).max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("0-9", tuple(range(10))), ("5", (5,)), ("2,0-1,2", (0, 1, 2))]
+)
+def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
+    assert read_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-1", "-1", "1,,2", "0-99999999999"])
+def test_bad_seeds(text: str) -> None:
+    with pytest.raises(InputError, match="must look like"):
+        read_seeds(text)
+
+
+def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
+    for name in ("45_wine", "14_glass", "6_cardio", "99_mine"):
+        np.savez(tmp_path / f"{name}.npz", X=np.zeros((2, 2)), y=np.zeros(2))
+    assert list(find_tables(tmp_path)) == ["14_glass", "45_wine", "6_cardio"]
+    assert list(find_tables(tmp_path, ["small"])) == ["14_glass", "45_wine"]
+    assert list(find_tables(tmp_path, ["Wine", "6_cardio"])) == ["45_wine", "6_cardio"]
+    assert list(find_tables(tmp_path, ["99_mine"])) == ["99_mine"]
+    assert len(missing_tables(tmp_path)) == 45
+    assert missing_tables(tmp_path, ["small"])[0] == "15_Hepatitis"
+    with pytest.raises(InputError, match="no table is called 'whine'"):
+        find_tables(tmp_path, ["whine"])
+    with pytest.raises(InputError, match="none of the tables"):
+        find_tables(tmp_path, ["large"])
+    with pytest.raises(InputError, match="not a folder"):
+        find_tables(tmp_path / "none")
+    assert len(asked_tables(["high"])) == 10

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diffint.bench.store import COLUMNS, Cell, Row, Store, frame_of, read_rows
+from diffint.errors import InputError
+
+OK = Row("45_wine", "KNN", "fair", 0, "ok", roc_auc=0.75, average_precision=0.5, fit_seconds=0.25)
+BAD = Row("45_wine", "KNN", "paper", 0, "error", "ValueError: a, \"b\"\nand 'c'")
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    with Store(tmp_path / "r.csv") as store:
+        store.add([OK, BAD])
+        assert set(store.rows) == {OK.cell, BAD.cell}
+    back = read_rows(tmp_path / "r.csv")
+    assert back[0] == OK
+    assert back[1].message == "ValueError: a, \"b\" and 'c'"  # on one line
+    assert list(frame_of(back).columns) == list(COLUMNS)
+
+
+@given(st.text(max_size=500))
+def test_any_message_is_one_line(tmp_path_factory: pytest.TempPathFactory, message: str) -> None:
+    path = tmp_path_factory.mktemp("store") / "r.csv"
+    with Store(path) as store:
+        store.add([Row("t", "m", "fair", 0, "error", message), OK])
+    assert len(path.read_bytes().splitlines()) == 3
+    assert [row.cell for row in read_rows(path)] == [Cell("t", "m", "fair", 0), OK.cell]
+
+
+def test_a_cell_has_one_row(tmp_path: Path) -> None:
+    with Store(tmp_path / "r.csv") as store:
+        store.add([OK])
+        store.add([Row(*OK.cell, state="timeout"), BAD])
+    assert [row.state for row in read_rows(tmp_path / "r.csv")] == ["ok", "error"]
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40])
+def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "r.csv"
+    with Store(path) as store:
+        store.add([OK, BAD])
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert read_rows(path) == [OK]
+    with Store(path) as store:
+        assert list(store.rows) == [OK.cell]
+        store.add([BAD])
+    assert [row.cell for row in read_rows(path)] == [OK.cell, BAD.cell]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 30])
+def test_a_torn_header_is_written_anew(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "r.csv"
+    Store(path)
+    path.write_bytes(path.read_bytes()[:kept])
+    with Store(path) as store:
+        store.add([OK])
+    assert read_rows(path) == [OK]
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n", "x", "table,method\n"])
+def test_other_files_are_refused_and_kept(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match="not a results file"):
+        Store(path)
+    assert path.read_text() == content
+
+
+def test_bad_lines_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    with Store(path) as store:
+        store.add([OK])
+    whole = path.read_text()
+    path.write_text(whole.replace("0.750000", "high"))
+    with pytest.raises(InputError, match=r"line 2.*high"):
+        read_rows(path)
+    path.write_text(whole + "1,2\n")
+    with pytest.raises(InputError, match=r"line 3: 2 values for \d+ columns"):
+        read_rows(path)
+
+
+def test_bad_places(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        Store(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        Store(tmp_path / "no" / "r.csv")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_rows(tmp_path / "none.csv")
+
+
+def test_another_process_has_its_claims_and_loses_them_when_it_dies(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    code = (
+        "import sys; from diffint.bench.store import Store; s = Store(sys.argv[1]); "
+        "print(s.claim('a'), flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"True\n"
+    with Store(path) as store:
+        assert not store.claim("a")
+        assert store.claim("b")
+        other.kill()
+        other.wait()
+        assert store.claim("a")
+        store.release("a")
