@@ -18,7 +18,7 @@ import psutil
 
 from .baselines import Method
 from .protocol import REGIMES, Regime, TrainsOn
-from .store import Cell, Row, State, Store
+from .store import NOT_RUN, Cell, Row, State, Store
 from .worker import (
     ONE_CORE,
     Job,
@@ -209,7 +209,7 @@ class _Dispatcher:
             if method.rows_for(regime) == "inliers" and row.state in _TOO_MUCH:
                 return replace(
                     row,
-                    message=f"not run; on the inliers alone: {row.message}",
+                    message=NOT_RUN + row.message,
                     fit_seconds=None,
                     peak_memory_mb=None,
                 )

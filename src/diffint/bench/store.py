@@ -71,6 +71,8 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
+# How the message of a row begins that was copied from a run on fewer rows that was too much.
+NOT_RUN = "not run; on the inliers alone: "
 _HEADER = ",".join(COLUMNS) + "\n"
 _WHOLE = ("seed", "n_train", "n_test", "seeds_together")
 _REAL = (
@@ -99,13 +101,10 @@ def read_rows(path: str | Path) -> list[Row]:
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
-    """Rows as a frame with their fields as columns; of those about the same cell, the first."""
+    """Rows as a frame with their fields as columns."""
     import pandas
 
-    first: dict[Cell, Row] = {}
-    for row in rows:
-        first.setdefault(row.cell, row)
-    return pandas.DataFrame([asdict(row) for row in first.values()], columns=list(COLUMNS))
+    return pandas.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
 
 
 class Store:

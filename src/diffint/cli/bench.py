@@ -170,7 +170,7 @@ def report(
 
     rows = frame_of([row for path in results for row in read_rows(path)])
     written = write_report(rows, output, tables=names(tables), methods=names(methods))
-    typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {written[0]}")
+    typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {output / 'README.md'}")
 
 
 _OURS = {"DiffInt", "DiffInt-paper"}

@@ -22,6 +22,7 @@ from ..protocol import SCALES, TABLES, Regime
 from ..ranking import complete_tables
 from ..results import Results, is_plugin, sorted_methods
 from ..standings import like_the_papers, pools
+from ..store import NOT_RUN
 from .common import (
     BRACKETS,
     METRIC_NAMES,
@@ -33,6 +34,7 @@ from .common import (
 )
 
 _MOST_NAMES = 12  # of tables in one cell
+_NUMBERS = r"\d+(?:\.\d+)?"  # by which messages of one kind may differ
 
 
 def first_page(report: Report, figures: Sequence[str]) -> str:
@@ -81,15 +83,20 @@ def _what_was_run(results: Results) -> str:
 
 def _limits(rows: pandas.DataFrame) -> str:
     limits = []
-    for column, unit in (("time_limit", "s"), ("memory_limit_gb", "GB")):
-        values = sorted(set(rows[column].dropna()))
-        if values:
-            limits.append(f"{' or '.join(number(value) for value in values)} {unit}")
+    for together in sorted({int(n) for n in rows["seeds_together"]}):
+        alike = rows[rows["seeds_together"] == together]
+        seconds = sorted(set(alike["time_limit"].dropna()))
+        if seconds:
+            whose = f" for {together} seeds in one launch" if together > 1 else ""
+            limits.append(f"{' or '.join(number(value) for value in seconds)} s{whose}")
+    memory = sorted(set(rows["memory_limit_gb"].dropna()))
+    if memory:
+        limits.append(f"{' or '.join(number(value) for value in memory)} GB")
     return ", ".join(limits)
 
 
 def _distinct(texts: pandas.Series) -> str:
-    return "; ".join(escaped(text, 400) for text in sorted(set(texts)) if text)
+    return "<br>".join(escaped(text, 400) for text in sorted(set(texts)) if text)
 
 
 # --- A regime ------------------------------------------------------------------------------------
@@ -205,9 +212,11 @@ def _failures(results: Results) -> list[str]:
     if len(failed):
         rows = []
         failed = failed.sort_values("method", key=_method_places, kind="stable")
-        for (method, state, message), group in failed.groupby(
-            ["method", "state", "message"], sort=False
-        ):
+        alike = failed["message"].str.removeprefix(NOT_RUN).str.replace(_NUMBERS, "…", regex=True)
+        for (method, state, _), group in failed.groupby(["method", "state", alike], sort=False):
+            message = group["message"].iloc[0].removeprefix(NOT_RUN)
+            others = group["message"].str.removeprefix(NOT_RUN).nunique() - 1
+            message += " (the numbers vary)" if others else ""
             rows.append(
                 [
                     shown_method(str(method)),
@@ -220,8 +229,9 @@ def _failures(results: Results) -> list[str]:
             )
         head = ["method", "what", "tables", "regimes", "seeds", "message"]
         parts += [
-            "One that runs out of time or memory in its first seed is missing on that table; after "
-            "an error the other seeds still count.\n",
+            "One that runs out of time or memory in its first seed is missing on that table; where "
+            "that was on the inliers alone, it is not tried on all rows. After an error the other "
+            "seeds still count.\n",
             table(head, rows).replace("--:", ":--"),
         ]
     else:
