@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt
+from diffint.bench.protocol import make_trial
 from diffint.datasets import adbench_files, read_adbench
 
 TABLES = [
@@ -43,12 +43,9 @@ WAYS = {"members": "members", "holdout": "holdout", "none": "training"}
 
 def measure(path: Path, way: str, seed: int) -> list[float]:
     """AUROC, average precision, and the share of fresh inliers at or below each rate."""
-    table = read_adbench(path)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.4, random_state=seed
-    )
-    detector = DiffInt(calibration=WAYS[way], random_state=seed).fit(x_train[y_train == 0])
-    scores = detector.anomaly_score(x_test)
+    train, test, y_test = make_trial(read_adbench(path), seed, "inliers")
+    detector = DiffInt(calibration=WAYS[way], random_state=seed).fit(train)
+    scores = detector.anomaly_score(test)
     p_values = detector.model_.calibration.p_values(scores[y_test == 0])
     shares = [float((p_values <= rate).mean()) for rate in RATES]
     return [roc_auc_score(y_test, scores), average_precision_score(y_test, scores), *shares]

@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt
 from diffint.attribution import responsibilities
+from diffint.bench.protocol import make_trial
 from diffint.contributions import feature_contributions
 from diffint.datasets import adbench_files, read_adbench
 from diffint.estimator import resolve_jobs
@@ -92,11 +92,8 @@ def features_needed(attribution: Matrix) -> float:
 
 def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line], Line]:
     """Every method on both kinds of planted rows, and how concise anomalies are explained."""
-    table = read_adbench(path)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.4, random_state=seed
-    )
-    train, inliers = x_train[y_train == 0], x_test[y_test == 0]
+    train, x_test, y_test = make_trial(read_adbench(path), seed, "inliers")
+    inliers = x_test[y_test == 0]
     model = DiffInt(random_state=seed, n_jobs=n_jobs).fit(train).model_
     rng = np.random.default_rng(seed)
     inliers = inliers[rng.permutation(len(inliers))[:n_rows]]
@@ -114,7 +111,7 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
             lines.append(
                 {
                     "table": path.stem,
-                    "features": table.x.shape[1],
+                    "features": train.shape[1],
                     "seed": seed,
                     "kind": kind,
                     "method": name,
@@ -130,7 +127,7 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
     anomalies = x_test[y_test == 1]
     concise: Line = {
         "table": path.stem,
-        "features": table.x.shape[1],
+        "features": train.shape[1],
         "score": features_needed(feature_contributions(model, anomalies, n_jobs)),
         "responsibilities": features_needed(responsibilities(model, anomalies, n_jobs)),
     }

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt
+from diffint.bench.protocol import make_trial
 from diffint.constraints import box_ends
 from diffint.datasets import adbench_files, read_adbench
 from diffint.importance import feature_importance
@@ -57,11 +57,8 @@ QUICK_PAPER: dict[str, Any] = {"epochs": 200, "learning_rate": 2.5e-4}
 
 def split(path: Path, seed: int) -> tuple[Matrix, Matrix, Matrix]:
     """Training inliers, test inliers, test anomalies."""
-    table = read_adbench(path)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.4, random_state=seed
-    )
-    return x_train[y_train == 0], x_test[y_test == 0], x_test[y_test == 1]
+    train, test, labels = make_trial(read_adbench(path), seed, "inliers")
+    return train, test[labels == 0], test[labels == 1]
 
 
 def detector(kind: str, seed: int) -> DiffInt:

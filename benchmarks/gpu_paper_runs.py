@@ -21,10 +21,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
+from diffint.bench.protocol import make_trial
 from diffint.compiled.forward import NORM_EPSILON
 from diffint.config import PAPER, Config, paper_batch_size
+from diffint.datasets import LabelledTable, read_adbench
 from diffint.gpu.training import train_members_on_gpu
 from diffint.parameters import Parameters
 from diffint.scaling import fit_scaler
@@ -44,14 +45,9 @@ def estimated_cost(path: Path) -> float:
     )
 
 
-def split(
-    x: NDArray[np.float64], y: NDArray[Any], seed: int
-) -> tuple[TrainingRun, NDArray[np.float32], NDArray[Any]]:
+def split(table: LabelledTable, seed: int) -> tuple[TrainingRun, NDArray[np.float32], NDArray[Any]]:
     """(the training run, scaled clipped test rows, test labels) of one seed."""
-    train, test, train_labels, test_labels = train_test_split(
-        x, y, test_size=0.4, random_state=seed
-    )
-    inliers = train[train_labels == 0]
+    inliers, test, test_labels = make_trial(table, seed, "inliers")
     scaler = fit_scaler(inliers, "minmax")
     run = TrainingRun(scaler.transform(inliers)[0], np.random.SeedSequence(seed))
     return run, scaler.transform(test)[0], test_labels
@@ -81,10 +77,9 @@ def scores(rows: NDArray[np.float32], parameters: Parameters, config: Config) ->
 
 def run_table(path: Path, seeds: list[int], epochs: int) -> list[tuple[Any, ...]]:
     """One line per seed, in the order of COLUMNS."""
-    with np.load(path, allow_pickle=False) as table:
-        x, y = table["X"].astype(np.float64), table["y"].ravel()
-    splits = [split(x, y, seed) for seed in seeds]
-    config = replace(PAPER, epochs=epochs, batch_size=paper_batch_size(len(x)))
+    table = read_adbench(path)
+    splits = [split(table, seed) for seed in seeds]
+    config = replace(PAPER, epochs=epochs, batch_size=paper_batch_size(len(table.x)))
     started = time.perf_counter()
     members = train_members_on_gpu([run for run, _, _ in splits], config)
     seconds = time.perf_counter() - started

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt, TrainingWarning
+from diffint.bench.protocol import make_trial
 from diffint.config import paper_batch_size
 from diffint.datasets import adbench_files, read_adbench
 
@@ -40,17 +40,15 @@ PAPER_AUROC = {
 def run(path: Path, seed: int, device: str) -> tuple[float, float]:
     """AUROC and average precision of the paper configuration on one split."""
     table = read_adbench(path)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.4, random_state=seed
-    )
+    train, test, labels = make_trial(table, seed, "inliers")
     detector = DiffInt.paper(
         batch_size=paper_batch_size(len(table.x)), random_state=seed, device=device
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
-        detector.fit(x_train[y_train == 0])
-    scores = detector.anomaly_score(x_test)
-    return roc_auc_score(y_test, scores), average_precision_score(y_test, scores)
+        detector.fit(train)
+    scores = detector.anomaly_score(test)
+    return roc_auc_score(labels, scores), average_precision_score(labels, scores)
 
 
 def read_reference(path: Path | None) -> dict[str, tuple[float, float]]:

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt
+from diffint.bench.protocol import make_trial
 from diffint.datasets import adbench_files, read_adbench
 from diffint.intervals import MIN_MEMBERSHIP
 from diffint.model import FittedModel, Member
@@ -46,11 +46,7 @@ class Split:
     """Train inliers and test rows of one table."""
 
     def __init__(self, path: Path) -> None:
-        table = read_adbench(path)
-        x_train, self.test, y_train, self.is_anomaly = train_test_split(
-            table.x, table.y, test_size=0.4, random_state=0
-        )
-        self.train = x_train[y_train == 0]
+        self.train, self.test, self.is_anomaly = make_trial(read_adbench(path), 0, "inliers")
 
 
 def fit(detector: DiffInt, x: np.ndarray) -> DiffInt:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from diffint import DiffInt
+from diffint.bench.protocol import make_trial
 from diffint.compiled import backward, forward, layout, spectral, steps
 from diffint.compiled.linear import TILE_ROWS, multiply_add, whole_tiles
 from diffint.compiled.team import meet, share
@@ -197,11 +198,8 @@ def bench_layer() -> None:
 
 def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Training inliers and test rows of the first split."""
-    from sklearn.model_selection import train_test_split
-
-    table = read_adbench(adbench_files(folder)[name])
-    x_train, x_test, y_train, _ = train_test_split(table.x, table.y, test_size=0.4, random_state=0)
-    return x_train[y_train == 0], x_test
+    trial = make_trial(read_adbench(adbench_files(folder)[name]), 0, "inliers")
+    return trial.train, trial.test
 
 
 def bench_fit(folder: Path, epochs: int = 60) -> None:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from diffint import DiffInt
+from diffint.bench.protocol import make_trial
 from diffint.config import RECOMMENDED
 from diffint.datasets import adbench_files, read_adbench
 
@@ -32,11 +32,7 @@ LENGTHS = {"500 steps": 500, "1,000 steps": 1_000, "2,000 steps": 2_000, "100 ep
 
 def measure(path: Path, steps: int | None, seed: int) -> tuple[float, float, float]:
     """AUROC, average precision and seconds of one fit."""
-    table = read_adbench(path)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.4, random_state=seed
-    )
-    rows = x_train[y_train == 0]
+    rows, x_test, y_test = make_trial(read_adbench(path), seed, "inliers")
     if steps is None:
         settings = {"epochs": 100, "batch_size": "paper"}
     else:
