@@ -119,9 +119,9 @@ def run(
         device=_device(device, bool(set(chosen) & _OURS)),
     )
     absent = missing_tables(data, names(tables))
-    if absent:
-        typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
     with Store(output) as store:
+        if absent:
+            typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
         before = len(store.rows)
         try:
             with display() as tell:
@@ -164,7 +164,6 @@ def report(
 
     Example: diffint bench report docs/results/bench/rows.csv mine.csv -o ranking
     """
-    needs(("statsmodels", "scikit-posthocs"))
     from ..bench.report import write_report
     from ..bench.store import frame_of, read_rows
 

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diffint.bench.protocol import TABLES
+from diffint.bench.store import read_rows
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> Path:
+    """Small tables by names of the evaluation, a part of them."""
+    folder = tmp_path_factory.mktemp("adbench")
+    small = [table for table in TABLES.values() if table.scale == "small"][:5]
+    for number, table in enumerate(small):
+        rng = np.random.default_rng(number)
+        y = (np.arange(100) % 8 == 0).astype(int)
+        x = rng.normal(size=(100, 4)) + 2.0 * y[:, None] * rng.random((100, 4))
+        np.savez(folder / f"{table.name}.npz", X=x, y=y)
+    return folder
+
+
+def test_run_then_report(run, tables, tmp_path):
+    output = tmp_path / "r.csv"
+    asked = ("bench", "run", "--data", tables, "--tables", "small", "--seeds", "0-1", "-o", output)
+    plugin = ("--plugin", "tests.bench.planted:Distance")
+    done = run(*asked, "--methods", "DiffInt,knn", *plugin, "--jobs", 2)
+    assert done.code == 0, done.err
+    assert "of those asked for: 60 ok" in done.out
+    assert "Not in" in done.err  # the rest of the small ones, by name
+    assert "45_wine" in done.err
+    assert len(read_rows(output)) == 5 * 3 * 2 * 2
+    again = run(*asked, "--methods", "DiffInt,knn", *plugin)
+    assert again.out.startswith("0 new rows")
+
+    folder = tmp_path / "report"
+    done = run("bench", "report", output, "-o", folder)
+    assert done.code == 0, done.err
+    assert "begin with" in done.out
+    page = (folder / "README.md").read_text()
+    assert "Distance" in page
+    assert "43 of the paper's 48 tables are not among these rows" in page
+    assert (folder / "figures" / "cd-fair-roc_auc-overall.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--methods", "KNM"), "no method is called 'KNM'"),
+        (("--tables", "whine"), "no table is called 'whine'"),
+        (("--tables", "large"), "none of the tables"),
+        (("--seeds", "x"), "must look like 0-9"),
+        (("--regime", "both"), "not one of paper, fair"),
+        (("--plugin", "nowhere:X"), "cannot be imported"),
+        (("--jobs", "0"), "n_jobs=0"),
+        (("--time-limit", "0"), "--time-limit 0 must be above 0"),
+        (("--memory-limit", "-1"), "--memory-limit -1 must be above 0"),
+        (("--device", "tpu"), "is not one of 'auto', 'cpu', 'cuda'"),
+        (("--data", "/nowhere"), "not a folder of ADBench tables"),
+        (("-o", "/nowhere/r.csv"), "does not exist"),
+    ],
+)
+def test_bad_options(run, tables, tmp_path, change, message):
+    done = run("bench", "run", "--data", tables, "-o", tmp_path / "r.csv", "--seeds", "0", *change)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("*"))
+
+
+def test_bad_results(run, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    for arguments, message in (
+        ((other,), "not a results file"),
+        ((tmp_path / "none.csv",), "cannot be read"),
+    ):
+        done = run("bench", "report", *arguments, "-o", tmp_path / "report")
+        assert done.code == 2
+        assert message in done.err
+        assert not (tmp_path / "report").exists()
+
+
+def test_missing_packages_are_named(run, tables, tmp_path, monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    absent = {"pyod", "torch"}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name in absent else find(name, *a)
+    )
+    done = run("bench", "run", "--data", tables, "-o", tmp_path / "r.csv", "--methods", "KNN")
+    assert done.code == 2
+    assert "pip install 'diffint-ad[bench]'" in done.err
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
+    output = tmp_path / "r.csv"
+    command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
+    command += ["--plugin", "tests.bench.planted:Slowish", "--jobs", "2", "-o", str(output)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and (not output.exists() or len(read_rows(output)) < 3):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    before = read_rows(output)
+    assert 3 <= len(before) < 100
+    assert subprocess.run(command, capture_output=True, cwd=ROOT, timeout=120).returncode == 0
+    after = read_rows(output)
+    assert len(after) == 5 * 10 * 2
+    assert after[: len(before)] == before
+
+
+def test_the_guides_example_ranks_ones_own_detector(tables, tmp_path):
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_detector.py").write_text(code)
+    (tmp_path / "adbench").symlink_to(tables)
+    commands = re.search(
+        r"```sh\n(diffint bench run.*?--plugin my_detector.*?)```", page, re.DOTALL
+    )
+    assert commands is not None
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for line in commands[1].replace("\\\n", " ").strip().splitlines():
+        done = subprocess.run(
+            shlex.split(line), cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (line, done.stderr)
+    assert "Mahalanobis" in (tmp_path / "ranking" / "README.md").read_text()
