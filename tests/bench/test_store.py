@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffint.bench.store import COLUMNS, Cell, Row, Store, frame_of, read_rows
+from diffint.bench.store import COLUMNS, Cell, Row, Store, frame_of, read_rows, write_rows
 from diffint.errors import InputError
 
 OK = Row("45_wine", "KNN", "fair", 0, "ok", roc_auc=0.75, average_precision=0.5, fit_seconds=0.25)
@@ -32,6 +32,14 @@ def test_any_message_is_one_line(tmp_path_factory: pytest.TempPathFactory, messa
         store.add([Row("t", "m", "fair", 0, "error", message), OK])
     assert len(path.read_bytes().splitlines()) == 3
     assert [row.cell for row in read_rows(path)] == [Cell("t", "m", "fair", 0), OK.cell]
+
+
+def test_a_file_is_written_anew(tmp_path: Path) -> None:
+    write_rows(tmp_path / "r.csv", [OK, BAD])
+    write_rows(tmp_path / "r.csv", [OK])
+    assert read_rows(tmp_path / "r.csv") == [OK]
+    with Store(tmp_path / "r.csv") as store:
+        assert list(store.rows) == [OK.cell]
 
 
 def test_a_cell_has_one_row(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import InputError
+from ..files.whole import write_whole
 from .protocol import Regime
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ def read_rows(path: str | Path) -> list[Row]:
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     return _parse(content[: content.rfind(b"\n") + 1], path)
+
+
+def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
+    """A results file of these rows and no others, in place of what was there."""
+    write_whole(path, (_HEADER + "".join(_line(row) for row in rows)).encode())
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
