@@ -49,6 +49,19 @@ def test_a_cell_has_one_row(tmp_path: Path) -> None:
     assert [row.state for row in read_rows(tmp_path / "r.csv")] == ["ok", "error"]
 
 
+def test_what_failed_can_be_forgotten_and_the_later_row_counts(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    with Store(path) as store:
+        store.add([OK, BAD])
+    with Store(path, forget=("error",)) as store:
+        assert list(store.rows) == [OK.cell]
+        better = Row(*BAD.cell, state="ok", roc_auc=0.5)
+        store.add([better])
+        assert store.rows[BAD.cell] == better
+    with Store(path) as store:
+        assert store.rows == {OK.cell: OK, BAD.cell: better}
+
+
 @pytest.mark.parametrize("cut", [1, 10, 40])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "r.csv"

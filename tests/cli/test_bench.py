@@ -61,6 +61,7 @@ def test_run_then_report(run, tables, tmp_path):
         (("--tables", "whine"), "no table is called 'whine'"),
         (("--tables", "large"), "none of the tables"),
         (("--seeds", "x"), "must look like 0-9"),
+        (("--retry", "ok"), "--retry 'ok' is not one of timeout, out of memory, error"),
         (("--regime", "both"), "not one of paper, fair"),
         (("--plugin", "nowhere:X"), "cannot be imported"),
         (("--jobs", "0"), "n_jobs=0"),

@@ -6,12 +6,12 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..errors import InputError
 from ..files.whole import write_whole
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 State = Literal["ok", "timeout", "out of memory", "error"]
+STATES: tuple[State, ...] = get_args(State)
 
 
 class Cell(NamedTuple):
@@ -92,7 +93,10 @@ _LONGEST_MESSAGE = 300
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """The rows of a results file; a last line that was cut off is not one."""
+    """The rows of a results file; a last line that was cut off is not one.
+
+    Where a cell was run again, all its rows are there, and the last one counts.
+    """
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -121,7 +125,8 @@ class Store:
     something else. The system lets go of them when a process ends, however it ends.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, forget: Collection[State] = ()) -> None:
+        """forget: rows of these states count as missing; a later row of the same cell counts."""
         self.path = Path(path)
         if self.path.is_dir():
             raise InputError(f"{str(path)!r} is a folder; give a file name such as results.csv")
@@ -146,6 +151,7 @@ class Store:
         with self._appending():
             self._begin()
         self.refresh()
+        self._rows = {cell: row for cell, row in self._rows.items() if row.state not in forget}
 
     def __enter__(self) -> Store:
         return self
@@ -171,7 +177,7 @@ class Store:
         if added:
             header = b"" if self._read_to == 0 else _HEADER.encode()
             for row in _parse(header + added, self.path):
-                self._rows.setdefault(row.cell, row)
+                self._rows[row.cell] = row
             self._read_to += len(added)
 
     def add(self, rows: Iterable[Row]) -> None:

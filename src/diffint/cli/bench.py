@@ -73,6 +73,14 @@ def run(
         ),
     ] = None,
     slow_seeds: Annotated[int, typer.Option(metavar="N", help="See --slow-after.")] = 3,
+    retry: Annotated[
+        str,
+        typer.Option(
+            metavar="STATES",
+            help="Run again what ended so, with another limit perhaps: comma-separated timeout, "
+            "out of memory, error.",
+        ),
+    ] = "",
     device: Annotated[
         str,
         typer.Option(
@@ -92,7 +100,7 @@ def run(
     from ..bench.baselines import asked_methods
     from ..bench.protocol import REGIMES, find_tables, missing_tables, read_seeds
     from ..bench.runner import Grid, Limits, run_grid
-    from ..bench.store import Store
+    from ..bench.store import STATES, Store
     from ..estimator import resolve_jobs
 
     plugins = {asked_methods([], [one]).popitem()[0]: one for one in plugin or []}
@@ -100,6 +108,10 @@ def run(
     needs(*((("pyod", "pyod"), ("torch", "torch")) if set(chosen) - set(plugins) - _OURS else ()))
     if regime is not None and regime not in REGIMES:
         raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
+    again = [state for state in STATES if state in names(retry)]
+    strange = [state for state in names(retry) if state not in again or state == "ok"]
+    if strange:
+        raise InputError(f"--retry {strange[0]!r} is not one of {', '.join(STATES[1:])}")
     jobs = resolve_jobs(jobs)
     for option, value in (
         ("--time-limit", time_limit),
@@ -119,7 +131,7 @@ def run(
         device=_device(device, bool(set(chosen) & _OURS)),
     )
     absent = missing_tables(data, names(tables))
-    with Store(output) as store:
+    with Store(output, forget=again) as store:
         if absent:
             typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
         before = len(store.rows)
