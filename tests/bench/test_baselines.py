@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from diffint.bench.baselines import METHODS, anomaly_scores, asked_methods, plugin_method
 from diffint.bench.protocol import make_trial, scale_trial
 from diffint.bench.tccm import TCCM
-from diffint.bench.worker import Job, estimated_one_core_seconds, run_job
-from diffint.datasets import LabelledTable
+from diffint.bench.worker import Job, estimated_one_core_seconds, run_job, run_on_gpu
+from diffint.datasets import LabelledTable, read_adbench
 from diffint.errors import InputError
 
 
@@ -127,3 +128,25 @@ def test_one_cores_time_is_estimated_from_a_few_epochs() -> None:
     started = time.perf_counter()
     detector.fit(rows)
     assert estimate == pytest.approx(time.perf_counter() - started, rel=1.5)
+
+
+def test_seeds_trained_together_give_the_rows_of_seeds_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a GPU's process does, on the CPU."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"a GPU called {device}")
+    job = Job("1_easy", path, "DiffInt", None, "inliers", (0, 4), "cpu")
+    table = read_adbench(path)
+    trials = [make_trial(table, seed, "inliers") for seed in job.seeds]
+    phases: list[str] = []
+    together = run_on_gpu(job, METHODS["DiffInt"], table, trials, phases.append)
+    assert phases == ["fitting", "scoring"]
+    for outcome in together:
+        (alone,) = run_job(replace(job, seeds=(outcome.seed,)))
+        assert outcome.roc_auc == alone.roc_auc
+        assert outcome.average_precision == alone.average_precision
+        assert outcome.on_gpu is not None
+        assert outcome.on_gpu[0] == "a GPU called cpu"
+        assert 0.0 < outcome.on_gpu[1] < 30.0
+    assert together[0].fit_seconds == together[1].fit_seconds  # of both

@@ -104,7 +104,7 @@ def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[
             raise InputError(f"the test part of seed {seed} has rows of one kind only")
         trials.append(trial if method.scales_itself else scale_trial(trial))
     if job.device != "cpu":
-        return _run_on_gpu(job, method, table, trials, tell)
+        return run_on_gpu(job, method, table, trials, tell)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     (seed,), (trial,) = job.seeds, trials
     _seed_everything(seed)
@@ -119,7 +119,7 @@ def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[
     return [_outcome(seed, trial, scores, *seconds)]
 
 
-def _run_on_gpu(
+def run_on_gpu(
     job: Job,
     method: Method,
     table: LabelledTable,
