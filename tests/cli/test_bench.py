@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import re
 import shlex
 import signal
@@ -126,6 +128,24 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
     after = read_rows(output)
     assert len(after) == 5 * 10 * 2
     assert after[: len(before)] == before
+
+
+def test_a_terminal_sees_how_far_it_is(tables, tmp_path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
+    command += ["--seeds", "0-2", "--plugin", "tests.bench.planted:Slowish", "--jobs", "1"]
+    process = subprocess.Popen([*command, "-o", tmp_path / "r.csv"], stderr=theirs, cwd=ROOT)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal's other end says that it is over
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    text = shown.decode()
+    assert "Traceback" not in text
+    assert re.search(r"\d+ of 30 runs, about 0:0\d left", text)
+    assert "Slowish on" in text
 
 
 def test_the_guides_example_ranks_ones_own_detector(tables, tmp_path):

@@ -216,20 +216,25 @@ def display() -> Iterator[Callable[[Event], None]]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
 
     columns = (
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} runs"),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("[dim]{task.fields[running]}", table_column=None),
+        TextColumn("{task.description}"),
+        TextColumn("[dim]{task.fields[running]}", table_column=Column(no_wrap=True, ratio=1)),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, left="", running="starting")
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, expand=True) as bar:
+        task = bar.add_task("starting", total=None, running="")
 
         def draw(event: Event) -> None:
             shown = ", ".join(event.running[:2]) + (" …" if len(event.running) > 2 else "")
             bar.update(
-                task, completed=event.settled, total=event.total, left=_left(event), running=shown
+                task,
+                completed=event.settled,
+                total=event.total,
+                description=f"{event.settled:,} of {event.total:,} runs{_left(event)}",
+                running=f"· {shown}" if shown else "",
             )
 
         yield draw
@@ -240,8 +245,5 @@ def _left(event: Event) -> str:
         return ""
     minutes, seconds = divmod(int(event.seconds_left), 60)
     hours, minutes = divmod(minutes, 60)
-    return (
-        f"about {hours}:{minutes:02d}:{seconds:02d} left"
-        if hours
-        else (f"about {minutes}:{seconds:02d} left")
-    )
+    clock = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return f", about {clock} left"
