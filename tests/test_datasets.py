@@ -28,6 +28,33 @@ def test_tables_are_found_in_the_order_of_their_numbers(tmp_path):
     np.testing.assert_array_equal(table.y, [0, 1, 0])
 
 
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.ones((3, 2)), "y": [1, 2, 1]}, "y holds 1, 2"),
+        ({"X": np.ones((3, 2)), "y": [1, -1, 1]}, "y holds -1, 1"),
+        ({"X": np.ones((3, 2)), "y": [0, 0.5, 1]}, "y holds 0.0, 0.5, 1.0"),
+        ({"X": np.ones((3, 2)), "y": [0, 1]}, "y 2 values"),
+        ({"X": np.ones(3), "y": [0, 1, 0]}, r"shape \(3,\)"),
+        ({"X": np.ones((0, 2)), "y": []}, r"shape \(0, 2\)"),
+        ({"X": np.ones((3, 2))}, "not a table with X and y"),
+        ({"X": np.array([["a"]]), "y": [0]}, "not a table with X and y"),
+    ],
+)
+def test_bad_tables(tmp_path, arrays, message):
+    np.savez(tmp_path / "1_bad.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_adbench(tmp_path / "1_bad.npz")
+
+
+def test_files_that_are_no_tables(tmp_path):
+    (tmp_path / "1_bad.npz").write_bytes(b"PK\x03\x04 and nothing more")
+    (tmp_path / "2_bad.npz").mkdir()
+    for name in ("1_bad", "2_bad", "3_none"):
+        with pytest.raises(InputError, match="not a table with X and y"):
+            read_adbench(tmp_path / f"{name}.npz")
+
+
 @pytest.mark.parametrize(("name", "least"), [("6_cardio", 0.93), ("31_satimage-2", 0.99)])
 def test_accuracy_on_real_tables(adbench, name, least):
     table = read_adbench(adbench_files(adbench)[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +39,18 @@ def adbench_files(folder: str | Path) -> dict[str, Path]:
 
 
 def read_adbench(path: str | Path) -> LabelledTable:
-    """One ADBench table: an .npz file with X (rows, features) and y."""
-    with np.load(path, allow_pickle=False) as data:
-        x = np.asarray(data["X"], dtype=np.float64)
-        y = np.asarray(data["y"]).astype(np.int64).ravel()
-    return LabelledTable(x, y, [f"x{j}" for j in range(x.shape[1])])
+    """One ADBench table: an .npz file with X (rows, features) and y (rows,) of 0 and 1."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            x, y = np.asarray(data["X"], dtype=np.float64), np.asarray(data["y"]).ravel()
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{str(path)!r} is not a table with X and y ({error})") from None
+    if x.ndim != 2 or x.size == 0 or len(x) != len(y):
+        raise InputError(
+            f"{str(path)!r}: X has the shape {x.shape} and y {len(y)} values; X must be (rows, "
+            "features) and y as long"
+        )
+    if not np.isin(y, (0, 1)).all():
+        values = ", ".join(str(value) for value in np.unique(y)[:5])
+        raise InputError(f"{str(path)!r}: y holds {values}; it must be 0, and 1 for anomalies")
+    return LabelledTable(x, y.astype(np.int64), [f"x{j}" for j in range(x.shape[1])])

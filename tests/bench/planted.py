@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,15 @@ class Slowish(Distance):
         return super().fit(X)
 
 
+class Slow(Distance):
+    """Long enough for a limit."""
+
+    def fit(self, X: Any) -> Distance:
+        """Wait, then the same."""
+        time.sleep(1.0)
+        return super().fit(X)
+
+
 class OnInliers(Distance):
     """The same in both regimes."""
 
@@ -47,7 +57,7 @@ class OnInliers(Distance):
 class Seeded:
     """Scores that are nothing but the seed's random numbers."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, *, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
     def fit(self, X: Any) -> None:
@@ -146,6 +156,65 @@ class Raises(Distance):
         print("noise" * 1000)
         os.write(2, b"more noise\n")
         raise RuntimeError("this table,\nhere, is not to my taste")
+
+
+class Unspeakable(Distance):
+    """Has a message that no encoding can write."""
+
+    def fit(self, X: Any) -> Distance:
+        """As a file name would be that is not text."""
+        raise RuntimeError("\udc80 in the file\x00")
+
+
+class Garbles(Distance):
+    """Writes to every file it can reach, the runner's among them."""
+
+    def fit(self, X: Any) -> Distance:
+        """Nonsense, of a length that the other side believes in."""
+        for file in range(3, 64):
+            try:
+                os.write(file, b"\x00\x00\x00\x04what")
+            except OSError:
+                continue
+        return self
+
+
+class Killed(Distance):
+    """Is killed from outside, as the system does when memory is short."""
+
+    def fit(self, X: Any) -> Distance:
+        """Not by the runner."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+class KillsServer(Distance):
+    """Takes the process with it from which all are forked."""
+
+    def fit(self, X: Any) -> Distance:
+        """The parent."""
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+        return self
+
+
+class Deserts(Distance):
+    """Starts a process that leaves for a session of its own."""
+
+    def fit(self, X: Any) -> Distance:
+        """Long enough to be seen."""
+        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        with open(os.environ["PLANTED_LOG"], "a") as log:
+            log.write(f"{child.pid}\n")
+        return super().fit(X)
+
+
+class Column(Distance):
+    """Returns a column instead of a vector."""
+
+    def decision_function(self, X: Any) -> Any:
+        """(rows, 1)"""
+        return super().decision_function(X)[:, None]
 
 
 class Scoreless:

@@ -95,11 +95,20 @@ def test_plugins_by_name() -> None:
         ("tests.bench.planted:Nobody", "cannot be imported"),
         ("tests.bench.planted:np.pi", "not a class or function"),
         ("KNN=tests.bench.planted:Distance", "name of another method"),
+        ("knn=tests.bench.planted:Distance", "name of another method"),
+        (" =tests.bench.planted:Distance", "must look like"),
+        ("a\nb=tests.bench.planted:Distance", "must look like"),
+        ("tests.bench.broken:Distance", "cannot be imported: ZeroDivisionError"),
     ],
 )
 def test_bad_plugins(asked: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         asked_methods([], [asked])
+
+
+def test_two_plugins_of_one_name() -> None:
+    with pytest.raises(InputError, match="name of another method"):
+        asked_methods([], ["tests.bench.planted:Distance", "distance=tests.bench.planted:Column"])
 
 
 def test_unknown_methods_are_named() -> None:

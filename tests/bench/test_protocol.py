@@ -12,7 +12,6 @@ from diffint.bench.protocol import (
     asked_tables,
     find_tables,
     make_trial,
-    missing_tables,
     read_seeds,
     scale_trial,
 )
@@ -64,24 +63,26 @@ def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
     assert read_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "-1", "1,,2", "0-99999999999"])
+@pytest.mark.parametrize("text", ["", "a", "3-1", "-1", "1,,2", "0-99999999999", "0-50000"])
 def test_bad_seeds(text: str) -> None:
     with pytest.raises(InputError, match="must look like"):
         read_seeds(text)
 
 
 def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
-    for name in ("45_wine", "14_glass", "6_cardio", "99_mine"):
+    for name in ("45_wine", "14_glass", "6_cardio", "99_mine", "100_wine"):
         np.savez(tmp_path / f"{name}.npz", X=np.zeros((2, 2)), y=np.zeros(2))
-    assert list(find_tables(tmp_path)) == ["14_glass", "45_wine", "6_cardio"]
-    assert list(find_tables(tmp_path, ["small"])) == ["14_glass", "45_wine"]
-    assert list(find_tables(tmp_path, ["Wine", "6_cardio"])) == ["45_wine", "6_cardio"]
-    assert list(find_tables(tmp_path, ["99_mine"])) == ["99_mine"]
-    assert len(missing_tables(tmp_path)) == 45
-    assert missing_tables(tmp_path, ["small"])[0] == "15_Hepatitis"
+    files, absent = find_tables(tmp_path)
+    assert list(files) == ["14_glass", "45_wine", "6_cardio"]
+    assert len(absent) == 45
+    files, absent = find_tables(tmp_path, ["small"])
+    assert list(files) == ["14_glass", "45_wine"]
+    assert absent[0] == "39_vertebral"
+    assert list(find_tables(tmp_path, ["Wine", "6_cardio"])[0]) == ["45_wine", "6_cardio"]
+    assert find_tables(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
     with pytest.raises(InputError, match="no table is called 'whine'"):
         find_tables(tmp_path, ["whine"])
-    with pytest.raises(InputError, match="none of the tables"):
+    with pytest.raises(InputError, match=r"none of the tables.*ask for 6_cardio"):
         find_tables(tmp_path, ["large"])
     with pytest.raises(InputError, match="not a folder"):
         find_tables(tmp_path / "none")

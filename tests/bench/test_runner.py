@@ -15,7 +15,7 @@ import pytest
 
 from diffint.bench.baselines import asked_methods
 from diffint.bench.protocol import find_tables
-from diffint.bench.runner import Event, Grid, Limits, run_grid
+from diffint.bench.runner import Event, Grid, Limits, outgrown, run_grid
 from diffint.bench.store import Cell, Row, Store, read_rows
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +42,11 @@ def run(
     **grid: object,
 ) -> dict[Cell, Row]:
     """Run planted detectors and methods on the tables; all rows of the store."""
-    plugins = {name: f"tests.bench.planted:{name}" for name in planted}
-    settings = {"regimes": ("paper", "fair"), "seeds": (0,), **grid}
-    tables = settings.pop("tables", find_tables(folder))
-    whole = Grid(tables, asked_methods(methods, plugins.values()), plugins=plugins, **settings)  # type: ignore[arg-type]
-    with Store(output) as store:
+    plugins = [f"tests.bench.planted:{name}" for name in planted]
+    settings = {"regimes": ("paper", "fair"), "seeds": (0,), "tables": (), **grid}
+    tables, _ = find_tables(folder, settings.pop("tables"))  # type: ignore[arg-type]
+    whole = Grid(tables, asked_methods(methods, plugins), **settings)  # type: ignore[arg-type]
+    with Store(output, lambda row: outgrown(row, limits)) as store:
         run_grid(whole, store, 2, limits)
     return {row.cell: row for row in read_rows(output)}
 
@@ -95,6 +95,9 @@ def test_rows_of_good_detectors(folder: Path, tmp_path: Path) -> None:
         ("WrongLength", "error", "returned scores of shape (47,) for 48 rows"),
         ("Raises", "error", "RuntimeError: this table, here, is not to my taste"),
         ("Scoreless", "error", "Scoreless has no score"),
+        ("Unspeakable", "error", "RuntimeError: in the file"),
+        ("Garbles", "error", "what it said cannot be read"),
+        ("Killed", "out of memory", "died while fitting (SIGKILL), most likely for"),
     ],
 )
 def test_bad_detectors_are_recorded_and_the_run_goes_on(
@@ -123,7 +126,7 @@ def test_a_detector_that_eats_memory_is_stopped(folder: Path, tmp_path: Path) ->
         tmp_path / "r.csv",
         "EatsMemory",
         "Distance",
-        tables=find_tables(folder, ["wine"]),
+        tables=["wine"],
         limits=Limits(60.0, 1.0),
     )
     fair, paper = (rows[Cell("45_wine", "EatsMemory", r, 0)] for r in ("fair", "paper"))  # type: ignore[arg-type]
@@ -143,10 +146,9 @@ def test_detectors_that_hang_are_stopped_with_all_they_started(
     monkeypatch.setenv("PLANTED_LOG", str(log))
     code = f"""
 from pathlib import Path
-from tests.bench.test_runner import run, find_tables, Limits
-folder = Path({str(folder)!r})
-run(folder, Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsScoring", seeds=(0, 1),
-    regimes=("fair",), tables=find_tables(folder, ["wine"]), limits=Limits(1.0, 4.0))
+from tests.bench.test_runner import run, Limits
+run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsScoring", seeds=(0, 1),
+    regimes=("fair",), tables=["wine"], limits=Limits(1.0, 4.0))
 """
     # In a process of its own: the server hands its environment down, and has started already.
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
@@ -160,6 +162,13 @@ run(folder, Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsScoring", seeds=(0
     assert {row.state for row in rows.values()} == {"timeout"}
     pid = int(log.read_text().split()[-1])  # after the line of the fit
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+
+
+def test_what_ran_out_of_a_smaller_limit_is_run_again(folder: Path, tmp_path: Path) -> None:
+    asked = {"regimes": ("fair",), "tables": ["wine"]}
+    for seconds, states in ((0.3, ["timeout"]), (0.2, ["timeout"]), (20.0, ["timeout", "ok"])):
+        run(folder, tmp_path / "r.csv", "Slow", limits=Limits(seconds, 4.0), **asked)  # type: ignore[arg-type]
+        assert [row.state for row in read_rows(tmp_path / "r.csv")] == states
 
 
 def test_what_is_the_same_in_both_regimes_runs_once(folder: Path, tmp_path: Path) -> None:
@@ -189,14 +198,36 @@ def test_slow_methods_run_fewer_seeds(folder: Path, tmp_path: Path) -> None:
     assert counts == {"Slowish": 2 * 2, "Distance": 2 * 4}
 
 
+def test_what_left_its_group_is_stopped_as_well(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = f"""
+import os
+os.environ["PLANTED_LOG"] = {str(log)!r}
+from pathlib import Path
+from tests.bench.test_runner import run
+run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Deserts", regimes=("fair",),
+    tables=["wine"])
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+    assert [row.state for row in read_rows(tmp_path / "r.csv")] == ["ok"]
+    pid = int(log.read_text().split()[0])
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+
+
+def test_a_lost_server_costs_nobody_a_row(folder: Path, tmp_path: Path) -> None:
+    rows = run(folder, tmp_path / "r.csv", "KillsServer", "Slowish", "Distance", seeds=(0, 1))
+    states = {cell.method: row.state for cell, row in rows.items()}
+    assert states == {"KillsServer": "error", "Slowish": "ok", "Distance": "ok"}
+    assert len(rows) == 2 * 3 * 2 * 2
+
+
 def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
     events: list[Event] = []
     grid = Grid(
-        find_tables(folder),
+        find_tables(folder)[0],
         asked_methods([], ["tests.bench.planted:Slowish"]),
         ("fair",),
         (0, 1),
-        {"Slowish": "tests.bench.planted:Slowish"},
     )
     with Store(tmp_path / "r.csv") as store:
         run_grid(grid, store, 1, Limits(), events.append)

@@ -53,9 +53,9 @@ def test_what_failed_can_be_forgotten_and_the_later_row_counts(tmp_path: Path) -
     path = tmp_path / "r.csv"
     with Store(path) as store:
         store.add([OK, BAD])
-    with Store(path, forget=("error",)) as store:
+    with Store(path, lambda row: row.state == "error") as store:
         assert list(store.rows) == [OK.cell]
-        better = Row(*BAD.cell, state="ok", roc_auc=0.5)
+        better = Row(*BAD.cell, state="ok", roc_auc=0.5, average_precision=0.25)
         store.add([better])
         assert store.rows[BAD.cell] == better
     with Store(path) as store:
@@ -105,6 +105,50 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
     path.write_text(whole + "1,2\n")
     with pytest.raises(InputError, match=r"line 3: 2 values for \d+ columns"):
         read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "message"),
+    [
+        ("ok", "weird", "state 'weird' is unknown"),
+        ("fair", "unfair", "regime 'unfair'"),
+        ("0.750000", "7.45", "between 0 and 1"),
+        ("0.750000", "", "between 0 and 1"),
+        ("fair,0,", "fair,,", "seed and seeds_together"),
+    ],
+)
+def test_edited_rows_are_refused(tmp_path: Path, there: str, instead: str, message: str) -> None:
+    path = tmp_path / "r.csv"
+    write_rows(path, [OK])
+    path.write_text(path.read_text().replace(there, instead, 1))
+    with pytest.raises(InputError, match=f"line 2: .*{message}"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed", "cut short"])
+def test_rows_are_not_lost_when_the_file_changes_hands(tmp_path: Path, how: str) -> None:
+    path, other = tmp_path / "r.csv", tmp_path / "other.csv"
+    with Store(path) as store:
+        store.add([OK])
+        if how == "replaced":
+            write_rows(other, [OK])
+            other.rename(path)
+        elif how == "removed":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:-5])
+        store.add([BAD])
+    cells = [row.cell for row in read_rows(path)]
+    assert BAD.cell in cells
+    assert (OK.cell in cells) == (how == "replaced")
+
+
+def test_a_link_leads_to_the_same_store(tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(tmp_path / "r.csv")
+    with Store(tmp_path / "link.csv") as store:
+        store.add([OK])
+    assert read_rows(tmp_path / "r.csv") == [OK]
+    assert not (tmp_path / ".link.csv.lock").exists()
 
 
 def test_bad_places(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class Method:
     in_paper: one of the 23 that the paper ranks.
     scales_itself: gets the rows in their own units, since it fits the protocol's map itself.
     on_gpu: a DiffInt, whose seeds train side by side on a GPU where there is one.
+    plugin: where one from outside comes from, 'module:factory'.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Method:
     in_paper: bool = True
     scales_itself: bool = False
     on_gpu: bool = False
+    plugin: str | None = None
 
     def rows_for(self, regime: Regime) -> TrainsOn:
         """Which rows it trains on in a regime."""
@@ -110,13 +112,15 @@ METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 def plugin_method(asked: str) -> Method:
     """A detector from outside, 'module:factory' or 'NAME=module:factory'.
 
-    `factory(seed)` or `factory()` gives a fresh object with `fit(X)` and a score (see
+    `factory(seed=…)` or `factory()` gives a fresh object with `fit(X)` and a score (see
     `anomaly_scores`); a class will do. It trains on what the paper's unsupervised rivals train
     on unless the factory has an attribute ``trains_on = "inliers"``.
     """
     name, equals, place = asked.rpartition("=")
     module_name, colon, attribute = place.partition(":")
-    if not (module_name and colon and attribute) or (equals and not name):
+    name = name.strip()
+    well_named = name.isprintable() and (name or not equals)
+    if not (module_name and colon and attribute and well_named):
         raise InputError(f"--plugin {asked!r} must look like module:factory or NAME=module:factory")
     if "" not in sys.path:  # as `python -m` does: a module in the current folder is found
         sys.path.insert(0, "")
@@ -124,8 +128,10 @@ def plugin_method(asked: str) -> Method:
         factory: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             factory = getattr(factory, part)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"--plugin {asked!r} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever stands in that module
+        raise InputError(
+            f"--plugin {asked!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(factory):
         raise InputError(f"--plugin {asked!r} is not a class or function that makes a detector")
     trains_on: Any = getattr(factory, "trains_on", "everything")
@@ -135,17 +141,16 @@ def plugin_method(asked: str) -> Method:
         )
 
     def make(seed: int, n_rows: int) -> Any:
-        return factory(seed) if _takes_a_seed(factory) else factory()
+        return factory(seed=seed) if _takes_a_seed(factory) else factory()
 
-    return Method(name or attribute, make, trains_on, in_paper=False)
+    return Method(name or attribute, make, trains_on, in_paper=False, plugin=asked)
 
 
 def _takes_a_seed(factory: Callable[..., Any]) -> bool:
     try:
-        parameters = list(inspect.signature(factory).parameters.values())
+        return "seed" in inspect.signature(factory).parameters
     except (TypeError, ValueError):  # some built-in callables have no signature
         return False
-    return bool(parameters) and parameters[0].name == "seed"
 
 
 def anomaly_scores(detector: Any, rows: NDArray[np.float64]) -> NDArray[Any]:
@@ -190,7 +195,7 @@ def asked_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str
         chosen.update(METHODS)
     result = {name: method for name, method in METHODS.items() if name in chosen}
     for method in extra:
-        if method.name in result or method.name in METHODS:
+        if method.name.lower() in {name.lower() for name in (*result, *METHODS)}:
             raise InputError(
                 f"--plugin {method.name!r} has the name of another method; give it its own with "
                 "NAME=module:factory"

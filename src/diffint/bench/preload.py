@@ -1,7 +1,7 @@
 """What the server that runs are forked from has loaded, so that none of them waits for it.
 
 Imports and just-in-time compilation are no part of a method's time. The methods to make ready
-are named by the environment variable `ASKED`.
+are named by an environment variable.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 import scipy.stats  # noqa: F401
 import sklearn.metrics  # noqa: F401
 
-from . import worker  # noqa: F401
 from .baselines import METHODS
+from .worker import ASKED
 
-ASKED = "DIFFINT_BENCH_METHODS"
 # Their threads would not survive the fork: they are imported only. The rest fit once.
 _THREADED = {
     "QMCD": "pyod.models.qmcd",

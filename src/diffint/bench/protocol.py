@@ -165,36 +165,31 @@ def read_seeds(text: str) -> tuple[int, ...]:
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            seeds.update(range(int(first), int(last if dash else first) + 1))
+            numbers = range(int(first), int(last if dash else first) + 1)
+            seeds.update(numbers[:20_000])
     except ValueError:
         seeds = set()
-    if not seeds or max(seeds) >= 2**31:
+    if not seeds or max(seeds) >= 2**31 or len(seeds) > 10_000:
         raise InputError(f"seeds {text!r} must look like 0-9 or 0,1,5")
     return tuple(sorted(seeds))
 
 
-def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> dict[str, Path]:
-    """The files of the asked tables of a folder, by name, smallest first.
+def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> tuple[dict[str, Path], list[str]]:
+    """The files of the asked tables by name, smallest first, and those that are not there.
 
-    asked: names ('6_cardio' or 'cardio'), scale groups ('small'), or nothing for all the
-    evaluation's 48; those that are not in the folder are left out (`missing_tables` names them),
-    and it is an error if none is there.
+    asked: names ('6_cardio' or 'cardio'), scale groups ('small'), or nothing for the evaluation's
+    48. It is an error if none is there.
     """
     files = adbench_files(folder)
     wanted = asked_tables(asked, files)
     found = {name: files[name] for name in wanted if name in files}
     if not found:
+        own = f"; ask for {', '.join(list(files)[:3])} by name" if files else ""
         raise InputError(
             f"none of the tables {', '.join(wanted[:5])}{' …' if len(wanted) > 5 else ''} is in "
-            f"{str(folder)!r} (files NN_name.npz)"
+            f"{str(folder)!r} (files NN_name.npz){own}"
         )
-    return found
-
-
-def missing_tables(folder: str | Path, asked: Iterable[str] = ()) -> list[str]:
-    """The asked tables that a folder does not hold."""
-    files = adbench_files(folder)
-    return [name for name in asked_tables(asked, files) if name not in files]
+    return found, [name for name in wanted if name not in files]
 
 
 def asked_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
@@ -203,7 +198,8 @@ def asked_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     known: further names that may be asked for, beside the evaluation's 48.
     """
     names = list(TABLES) + [name for name in known if name not in TABLES]
-    short = {name.partition("_")[2].lower(): name for name in names}
+    # Of two with the same short name, the evaluation's.
+    short = {name.partition("_")[2].lower(): name for name in reversed(names)}
     chosen: set[str] = set()
     for one in asked:
         if one in SCALES or one == "high":

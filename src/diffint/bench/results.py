@@ -14,6 +14,7 @@ from ..errors import InputError
 from .baselines import METHODS
 from .paper_numbers import METRICS, Metric
 from .protocol import REGIMES, SCALES, TABLES, Regime, asked_tables
+from .store import TOO_MUCH
 
 GROUPS: tuple[str, ...] = ("overall", *SCALES)
 OURS = ("DiffInt", "DiffInt-paper")
@@ -25,7 +26,6 @@ _NUMBERS = [
     "seeds_together", "one_core_seconds", "time_limit", "memory_limit_gb",
 ]  # fmt: skip
 _TEXTS = ["table", "method", "regime", "state", "message", "processor", "versions"]
-_STOPPED = ("timeout", "out of memory")  # in the first seed: the others are not even tried
 _FEWEST_OF_PAPER = 12  # of its 23 methods, from which on they are a line-up of their own
 
 
@@ -205,7 +205,7 @@ def _restricted(
     if tables:
         rows = rows[rows["table"].isin(asked_tables(tables, sorted(set(rows["table"]))))]
     if methods:
-        by_lower = {name.lower(): name for name in rows["method"]}
+        by_lower = {name.lower(): name for name in sorted(set(rows["method"]), reverse=True)}
         strangers = [name for name in methods if name.lower() not in by_lower]
         if strangers:
             there = ", ".join(sorted_methods(set(rows["method"])))
@@ -235,7 +235,7 @@ def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
     cells = first.join(pandas.DataFrame(finished))
     failed = rows[rows["state"] != "ok"].groupby(_KEYS, sort=False).size()
     cells["n_failed"] = failed.reindex(cells.index).fillna(0).astype(np.int64)
-    stopped = cells["state"].isin(_STOPPED)
+    stopped = cells["state"].isin(TOO_MUCH)
     # An error in the first seed says nothing about the others.
     cells["state"] = cells["state"].where(stopped | cells["n_seeds"].isna(), "ok")
     cells.loc[stopped, list(finished)] = np.nan

@@ -6,9 +6,10 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -18,8 +19,9 @@ import psutil
 
 from .baselines import Method
 from .protocol import REGIMES, Regime, TrainsOn
-from .store import NOT_RUN, Cell, Row, State, Store
+from .store import NOT_RUN, TOO_MUCH, Cell, Row, State, Store
 from .worker import (
+    ASKED,
     ONE_CORE,
     Job,
     Outcome,
@@ -30,9 +32,10 @@ from .worker import (
 
 _LOOK_EVERY = 0.1  # seconds, at the processes' clocks and memory
 _SEARCH_EVERY = 2.0  # seconds, for further processes that they started
+_DRAW_EVERY = 0.5  # seconds, at most
+_SERVER_DIED = 255  # what multiprocessing gives as the exit code of a process lost with its server
 _LOADING_LIMIT = 300.0  # seconds to read a table and prepare it, of no interest to anyone
 _MEGABYTE = 2**20
-_TOO_MUCH = ("timeout", "out of memory")
 
 
 class Limits(NamedTuple):
@@ -43,6 +46,13 @@ class Limits(NamedTuple):
 
     seconds: float = 120.0
     gigabytes: float = 8.0
+
+
+def outgrown(row: Row, limits: Limits) -> bool:
+    """Whether a run ended for want of something that it would now have more of."""
+    if row.state == "timeout":
+        return (row.time_limit or 0.0) / row.seeds_together < limits.seconds
+    return row.state == "out of memory" and (row.memory_limit_gb or 0.0) < limits.gigabytes
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,6 @@ class Grid:
     methods: dict[str, Method]
     regimes: tuple[Regime, ...]
     seeds: tuple[int, ...]
-    plugins: dict[str, str] = field(default_factory=dict)
     slow_after: float | None = None
     slow_seeds: int = 3
     device: str = "cpu"
@@ -116,9 +125,12 @@ def run_grid(
 ) -> None:
     """Run what the store has no row for. An interrupted grid is simply run again."""
     dispatcher = _Dispatcher(grid, store, jobs, limits)
+    told = 0.0
     try:
         while dispatcher.step():
-            tell(dispatcher.event())
+            if time.monotonic() > told + _DRAW_EVERY:
+                tell(dispatcher.event())
+                told = time.monotonic()
         tell(dispatcher.event())
     finally:
         dispatcher.stop()
@@ -133,7 +145,9 @@ class _Dispatcher:
         self.total = len(self.waiting)
         self.sizes = {name: path.stat().st_size for name, path in grid.tables.items()}
         self.processes: list[_Process] = []
-        self.context = _server(grid.methods)
+        self.lost: set[Run] = set()
+        self.environment = _Environment(grid.methods)
+        self.context = _server()
         self.processor, self.versions = f"{processor_name()}, 1 core", installed_versions()
         self._settle()
 
@@ -144,7 +158,12 @@ class _Dispatcher:
             runs = self._next_runs()
             if not runs:
                 break
-            self.processes.append(self._start(runs))
+            try:
+                self.processes.append(self._start(runs))
+            except ConnectionError:  # the server is gone; multiprocessing starts another
+                self._release(runs)
+                self.waiting = runs + self.waiting
+                break
         if not self.processes:
             self._settle()
             if self.waiting:  # another run works on all that is left
@@ -154,7 +173,11 @@ class _Dispatcher:
         for process in self.processes:
             process.look()
         for process in [p for p in self.processes if p.ended]:
-            self.store.add(self._rows(process))
+            if process.lost and not self.lost.intersection(process.runs):
+                self.lost.update(process.runs)  # once more; then it is the detector's doing
+                self.waiting = process.runs + self.waiting
+            else:
+                self.store.add(self._rows(process))
             self.processes.remove(process)
             self._release(process.runs)
         return True
@@ -163,6 +186,7 @@ class _Dispatcher:
         """End what is under way; its runs have no rows and will be run again."""
         for process in self.processes:
             process.kill()
+        self.environment.restore()
 
     def event(self) -> Event:
         """How far it is."""
@@ -188,7 +212,7 @@ class _Dispatcher:
         first = rows.get(run.cells[0]._replace(seed=self.grid.seeds[0]))
         if first is None:
             return False
-        if first.state in _TOO_MUCH:
+        if first.state in TOO_MUCH:
             return True  # the table counts as missing for this method
         nth = self.grid.seeds.index(run.seed)
         return self._is_slow(first) and nth >= self.grid.slow_seeds
@@ -206,7 +230,7 @@ class _Dispatcher:
                 continue
             if method.rows_for(regime) == run.trains_on:
                 return row
-            if method.rows_for(regime) == "inliers" and row.state in _TOO_MUCH:
+            if method.rows_for(regime) == "inliers" and row.state in TOO_MUCH:
                 return replace(
                     row,
                     message=NOT_RUN + row.message,
@@ -263,7 +287,7 @@ class _Dispatcher:
             first.table,
             self.grid.tables[first.table].resolve(),
             first.method,
-            self.grid.plugins.get(first.method),
+            self.grid.methods[first.method].plugin,
             first.trains_on,
             tuple(run.seed for run in runs),
             device,
@@ -283,7 +307,7 @@ class _Dispatcher:
                     state=process.state or "error",
                     message=process.message,
                     fit_seconds=process.fit_seconds,
-                    peak_memory_mb=process.peak_mb,
+                    peak_memory_mb=process.peak_mb or None,
                     seeds_together=len(process.runs),
                     time_limit=process.limits.seconds,
                     memory_limit_gb=process.limits.gigabytes,
@@ -333,6 +357,7 @@ class _Process:
         self.fit_seconds: float | None = None
         self.peak_mb = 0.0
         self.phase, self.phase_began = "loading", time.monotonic()
+        self.lost = False  # with the server that it was forked from
         self._look_again = self._search_again = 0.0
         self._family: list[psutil.Process] = []
         self.pipe: Connection
@@ -353,6 +378,8 @@ class _Process:
                 self._hear(*self.pipe.recv())
         except (EOFError, OSError):
             self._died()
+        except Exception as error:  # someone else wrote to the pipe
+            self._end("error", f"what it said cannot be read ({type(error).__name__})")
         if not self.ended:
             self._enforce()
 
@@ -398,13 +425,20 @@ class _Process:
             return 0
 
     def _died(self) -> None:
-        self.process.join(5.0)
+        self.process.join(1.0)
         code = self.process.exitcode
-        how = f"exit code {code}"
+        self.lost = code == _SERVER_DIED
+        how = "its pipe is closed" if code is None else f"exit code {code}"
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 how = signal.Signals(-code).name
-        self._end("error", f"the process died while {self.phase} ({how})")
+        # We did not kill it: when memory is short, the system does.
+        by_system = code == -signal.SIGKILL
+        self._end(
+            "out of memory" if by_system else "error",
+            f"the process died while {self.phase} ({how})"
+            + (", most likely for the system's lack of memory" if by_system else ""),
+        )
 
     def _end(self, state: State, message: str = "", peak_mb: float = 0.0) -> None:
         self.state, self.message = state, message
@@ -415,33 +449,53 @@ class _Process:
         """End it and all it started."""
         pid = self.process.pid
         if pid is not None:
+            family = list(self._family)
+            with contextlib.suppress(psutil.Error):
+                family += psutil.Process(pid).children(recursive=True)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+            for process in family:  # what has left its group, or came before it had one
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)  # before it had a group of its own
+                os.kill(pid, signal.SIGKILL)
         self.process.join(10.0)
         self.pipe.close()
 
 
-def _server(methods: Iterable[str]) -> Any:
+class _Environment:
+    """What the server's libraries read when they load; kept, since it may have to start again."""
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        settings = {
+            **ONE_CORE,
+            ASKED: ",".join(methods),
+            # A killed run cannot tidy up after itself; Python does it, and need not speak of it.
+            "PYTHONWARNINGS": "ignore:resource_tracker",
+        }
+        self._before = {name: os.environ.get(name) for name in settings}
+        os.environ.update(settings)
+
+    def restore(self) -> None:
+        """As it was."""
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _server() -> Any:
     """Processes are forked from a server that has loaded what the methods need, once."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["diffint.bench.preload"])
-    settings = {
-        **ONE_CORE,
-        "DIFFINT_BENCH_METHODS": ",".join(methods),
-        # A killed run cannot tidy up after itself; Python does it, and need not speak of it.
-        "PYTHONWARNINGS": "ignore:resource_tracker",
-    }
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)  # read when the server starts
+    # An interrupt is the runner's to handle; the server inherits that it does not hear any.
+    hearing = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if hearing else None
     try:
         forkserver.ensure_running()
     finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
     return context
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..errors import InputError
 from ..files.whole import write_whole
-from .protocol import Regime
+from .protocol import REGIMES, Regime
 
 if TYPE_CHECKING:
     import pandas
@@ -73,6 +74,7 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
+TOO_MUCH: tuple[State, ...] = ("timeout", "out of memory")
 # How the message of a row begins that was copied from a run on fewer rows that was too much.
 NOT_RUN = "not run; on the inliers alone: "
 _HEADER = ",".join(COLUMNS) + "\n"
@@ -87,7 +89,7 @@ _REAL = (
     "time_limit",
     "memory_limit_gb",
 )
-_DECIMALS = {"roc_auc": 6, "average_precision": 6, "peak_memory_mb": 0}
+_DECIMALS = {"peak_memory_mb": 0, "time_limit": 3, "memory_limit_gb": 3}
 _APPENDING = 0  # the byte of the lock file that is held while the results are written to
 _LONGEST_MESSAGE = 300
 
@@ -107,7 +109,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """A results file of these rows and no others, in place of what was there."""
-    write_whole(path, (_HEADER + "".join(_line(row) for row in rows)).encode())
+    write_whole(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
@@ -120,14 +122,18 @@ def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
 class Store:
     """A results file open for more rows.
 
-    Beside it, while runs are under way, lies a lock file. Its first byte is held while rows are
+    Beside it lies a lock file, which stays. Its first byte is held while rows are
     written; of the others, a run holds one for every cell it works on, so that a second run does
     something else. The system lets go of them when a process ends, however it ends.
     """
 
-    def __init__(self, path: str | Path, forget: Collection[State] = ()) -> None:
-        """forget: rows of these states count as missing; a later row of the same cell counts."""
-        self.path = Path(path)
+    def __init__(self, path: str | Path, forget: Callable[[Row], bool] = lambda row: False) -> None:
+        """forget: which of the rows that are there count as missing.
+
+        They stay in the file; of several rows of a cell the last one counts.
+        """
+        # One lock file, whatever links lead to the results.
+        self.path = Path(os.path.realpath(path))
         if self.path.is_dir():
             raise InputError(f"{str(path)!r} is a folder; give a file name such as results.csv")
         if not self.path.parent.is_dir():
@@ -140,8 +146,10 @@ class Store:
             raise InputError(
                 "the evaluation runs on Linux and macOS only: it needs their file locks"
             ) from None
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(f"{str(path)!r} is not a file; give a name such as results.csv")
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = self._open()
             lock_path = self.path.with_name(f".{self.path.name}.lock")
             self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
@@ -151,7 +159,7 @@ class Store:
         with self._appending():
             self._begin()
         self.refresh()
-        self._rows = {cell: row for cell, row in self._rows.items() if row.state not in forget}
+        self._rows = {cell: row for cell, row in self._rows.items() if not forget(row)}
 
     def __enter__(self) -> Store:
         return self
@@ -172,7 +180,10 @@ class Store:
 
     def refresh(self) -> None:
         """Read what was added since, by this run or another."""
-        added = os.pread(self._file, os.fstat(self._file).st_size - self._read_to, self._read_to)
+        size = os.fstat(self._file).st_size
+        if size < self._read_to:  # cut short by someone else
+            self._read_to = 0
+        added = os.pread(self._file, size - self._read_to, self._read_to)
         added = added[: added.rfind(b"\n") + 1]  # another run may be in the middle of a line
         if added:
             header = b"" if self._read_to == 0 else _HEADER.encode()
@@ -183,12 +194,15 @@ class Store:
     def add(self, rows: Iterable[Row]) -> None:
         """Write rows whose cells have none yet; all of them in one piece."""
         with self._appending():
+            self._follow()
             self._cut_torn_line()
             self.refresh()
-            text = "".join(_line(row) for row in rows if row.cell not in self._rows)
-            data = text.encode()
-            while data:
-                data = data[os.write(self._file, data) :]
+            data = b"".join(_line(row) for row in rows if row.cell not in self._rows)
+            try:
+                while data:
+                    data = data[os.write(self._file, data) :]
+            except OSError as error:  # a full disk, most likely; the next run mends a torn line
+                raise OSError(error.errno, os.strerror(error.errno or 0), str(self.path)) from None
         self.refresh()
 
     def claim(self, key: object) -> bool:
@@ -217,6 +231,21 @@ class Store:
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, _APPENDING)
 
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+
+    def _follow(self) -> None:
+        """Go on in the file of that name where another took the place of ours.
+
+        Editors and version control do that; rows written to the old one would be lost.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._file), os.stat(self.path)):
+                return
+        os.close(self._file)
+        self._file, self._read_to = self._open(), 0
+        self._begin()
+
     def _begin(self) -> None:
         """Give a new file its header; refuse one that is something else."""
         header = _HEADER.encode()
@@ -242,44 +271,56 @@ def _byte_of(key: object) -> int:
     return 1 + int.from_bytes(digest[:7], "big")
 
 
-def _line(row: Row) -> str:
+def _line(row: Row) -> bytes:
     values = asdict(row)
     for name in _REAL:
         if values[name] is not None:
-            values[name] = f"{values[name]:.{_DECIMALS.get(name, 3)}f}"
-    # One line per row, whatever a detector had to say.
-    values["message"] = " ".join(str(row.message).split())[:_LONGEST_MESSAGE]
+            values[name] = f"{values[name]:.{_DECIMALS.get(name, 6)}f}"
+    # One printable line per row, whatever a detector had to say.
+    words = "".join(c if c.isprintable() else " " for c in str(row.message)).split()
+    values["message"] = " ".join(words)[:_LONGEST_MESSAGE]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
         ["" if values[name] is None else values[name] for name in COLUMNS]
     )
-    return text.getvalue()
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _parse(content: bytes, path: Path) -> list[Row]:
-    lines = csv.reader(io.StringIO(content.decode("utf-8", "replace")))
+    lines = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
     if tuple(next(lines, ())) != COLUMNS:
         raise _foreign(path)
     rows = []
-    for number, line in enumerate(lines, 2):
-        if len(line) != len(COLUMNS):
-            raise InputError(
-                f"{path}, line {number}: {len(line)} values for {len(COLUMNS)} columns"
-            )
-        values: dict[str, Any] = dict(zip(COLUMNS, line, strict=True))
-        try:
-            for name in _WHOLE:
-                values[name] = int(values[name]) if values[name] else None
-            for name in _REAL:
-                values[name] = float(values[name]) if values[name] else None
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-        rows.append(Row(**values))
+    try:
+        for line in lines:
+            rows.append(_row(line))
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{path}, line {lines.line_num}: {error}") from None
     return rows
+
+
+def _row(line: list[str]) -> Row:
+    """A row from the values of a line; ValueError says what is wrong with them."""
+    if len(line) != len(COLUMNS):
+        raise ValueError(f"{len(line)} values for {len(COLUMNS)} columns")
+    values: dict[str, Any] = dict(zip(COLUMNS, line, strict=True))
+    for name in _WHOLE:
+        values[name] = int(values[name]) if values[name] else None
+    for name in _REAL:
+        values[name] = float(values[name]) if values[name] else None
+    row = Row(**values)
+    if row.regime not in REGIMES or row.state not in STATES:
+        raise ValueError(f"the regime {row.regime!r} or the state {row.state!r} is unknown")
+    if values["seed"] is None or not row.seeds_together:
+        raise ValueError("seed and seeds_together must be given")
+    for metric in (row.roc_auc, row.average_precision):
+        if (metric is None) == (row.state == "ok") or not 0.0 <= (metric or 0.0) <= 1.0:
+            raise ValueError("a row that is ok, and no other, has metrics between 0 and 1")
+    return row
 
 
 def _foreign(path: Path) -> InputError:
     return InputError(
-        f"{str(path)!r} is not a results file of `diffint bench run` (its first line would name "
-        f"{', '.join(COLUMNS[:4])}, …); choose another name"
+        f"{str(path)!r} is not a results file of this version of `diffint bench run` (its first "
+        f"line would be {','.join(COLUMNS[:4])},… and nothing before it)"
     )

@@ -35,6 +35,8 @@ ONE_CORE = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
+# The environment variable that tells the server which methods to make ready.
+ASKED = "DIFFINT_BENCH_METHODS"
 # One core's time for many epochs is estimated from the difference between these.
 _TIMED_EPOCHS = (2, 7)
 
@@ -108,9 +110,9 @@ def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     (seed,), (trial,) = job.seeds, trials
     _seed_everything(seed)
-    detector = method.make(seed, len(table.x))
     tell("fitting")
     started = time.perf_counter()
+    detector = method.make(seed, len(table.x))
     detector.fit(trial.train)
     fitted = time.perf_counter()
     tell("scoring")
@@ -176,8 +178,9 @@ def _outcome(
 ) -> Outcome:
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    scores = np.asarray(scores, dtype=np.float64)
-    n_test = len(trial.test)
+    scores, n_test = np.asarray(scores, dtype=np.float64), len(trial.test)
+    if scores.shape == (n_test, 1):
+        scores = scores[:, 0]
     if scores.shape != (n_test,):
         raise InputError(f"returned scores of shape {scores.shape} for {n_test} rows")
     if np.isnan(scores).any():

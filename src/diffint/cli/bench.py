@@ -98,60 +98,77 @@ def run(
     """
     needs(("psutil", "psutil"))
     from ..bench.baselines import asked_methods
-    from ..bench.protocol import REGIMES, find_tables, missing_tables, read_seeds
-    from ..bench.runner import Grid, Limits, run_grid
-    from ..bench.store import STATES, Store
+    from ..bench.protocol import REGIMES, find_tables, read_seeds
+    from ..bench.runner import Grid, Limits, outgrown, run_grid
+    from ..bench.store import STATES, Row, Store
+    from ..datasets import read_adbench
     from ..estimator import resolve_jobs
 
-    plugins = {asked_methods([], [one]).popitem()[0]: one for one in plugin or []}
-    chosen = asked_methods(names(methods), plugins.values())
-    needs(*((("pyod", "pyod"), ("torch", "torch")) if set(chosen) - set(plugins) - _OURS else ()))
+    chosen = asked_methods(names(methods), plugin or [])
+    if any(name not in _OURS and not method.plugin for name, method in chosen.items()):
+        needs(("pyod", "pyod"), ("torch", "torch"))
     if regime is not None and regime not in REGIMES:
         raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
     again = [state for state in STATES if state in names(retry)]
     strange = [state for state in names(retry) if state not in again or state == "ok"]
     if strange:
         raise InputError(f"--retry {strange[0]!r} is not one of {', '.join(STATES[1:])}")
+    if jobs == 0 or jobs < -1:
+        raise InputError(f"--jobs {jobs} must be a number of runs, or -1 for one on every core")
     jobs = resolve_jobs(jobs)
     for option, value in (
         ("--time-limit", time_limit),
         ("--memory-limit", memory_limit),
         ("--slow-seeds", slow_seeds),
+        ("--slow-after", 1.0 if slow_after is None else slow_after),
     ):
         if not value > 0:
             raise InputError(f"{option} {value:g} must be above 0")
+    files, absent = find_tables(data, names(tables))
+    for path in files.values():
+        read_adbench(path)  # a bad table is refused before anything is run
     grid = Grid(
-        tables=find_tables(data, names(tables)),
+        tables=files,
         methods=chosen,
         regimes=tuple(one for one in REGIMES if regime in (None, one)),
         seeds=read_seeds(seeds),
-        plugins=plugins,
         slow_after=slow_after,
         slow_seeds=slow_seeds,
         device=_device(device, bool(set(chosen) & _OURS)),
     )
-    absent = missing_tables(data, names(tables))
-    with Store(output, forget=again) as store:
+    limits = Limits(time_limit, memory_limit)
+
+    def forget(row: Row) -> bool:
+        return row.state in again or outgrown(row, limits)
+
+    with Store(output, forget) as store:
         if absent:
             typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
         before = len(store.rows)
         try:
             with display() as tell:
-                run_grid(grid, store, jobs, Limits(time_limit, memory_limit), tell)
-        except KeyboardInterrupt:
+                run_grid(grid, store, jobs, limits, tell)
+        except (KeyboardInterrupt, SystemExit) as stop:
             typer.echo(
                 f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}, and the "
                 "same command goes on from there",
                 err=True,
             )
-            raise SystemExit(130) from None
+            code = stop.code if isinstance(stop, SystemExit) else 130
+            raise SystemExit(code) from None
         asked = {cell for one in grid.runs() for cell in one.cells}
-        states = Counter(row.state for cell, row in store.rows.items() if cell in asked)
+        rows = [row for cell, row in store.rows.items() if cell in asked]
+    states = Counter(row.state for row in rows)
     typer.echo(
-        f"{len(store.rows) - before} new rows in {output}; of those asked for: "
-        + ", ".join(f"{n} {state}" for state, n in sorted(states.items(), key=lambda s: -s[1]))
+        f"{counted(len(store.rows) - before, 'new row')} in {output}; of those asked for: "
+        + ", ".join(f"{n} {state}" for state, n in states.most_common())
         + "."
     )
+    failed = Counter((row.method, row.state, row.message) for row in rows if row.state != "ok")
+    for (method, state, message), n in failed.most_common(_MOST_FAILURES):
+        typer.echo(f"  {method}, {state}: {message} ({counted(n, 'row')})")
+    if len(failed) > _MOST_FAILURES:
+        typer.echo(f"  and {len(failed) - _MOST_FAILURES} other reasons; see {output}")
 
 
 @app.command()
@@ -179,12 +196,15 @@ def report(
     from ..bench.report import write_report
     from ..bench.store import frame_of, read_rows
 
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{str(output)!r} is a file; -o names a folder to write into")
     rows = frame_of([row for path in results for row in read_rows(path)])
     written = write_report(rows, output, tables=names(tables), methods=names(methods))
     typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {output / 'README.md'}")
 
 
 _OURS = {"DiffInt", "DiffInt-paper"}
+_MOST_FAILURES = 10  # are told at the end of a run
 
 
 def names(text: str) -> list[str]:

@@ -118,7 +118,7 @@ def _regime(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]
     note = f" {BRACKETS}" if like_the_papers(results, regime, "line-up") else ""
     parts += [
         "Mean ranks (lower is better; a run that did not finish gets the worst rank), and means "
-        f"over the tables that every method here finished.{note}\n",
+        f"over the tables that every method here finished, if it finished any.{note}\n",
         _headline(report, regime, "line-up"),
     ]
     if "everyone" in found:
@@ -162,7 +162,8 @@ def _headline(report: Report, regime: Regime, pool: str) -> str:
     results = report.results
     methods = pools(results, regime)[pool]
     values = [results.values(regime, metric, methods) for metric in METRICS]
-    complete = complete_tables(values[0])
+    # One that finished nothing would leave no table to average over.
+    complete = complete_tables(values[0].dropna(axis=1, how="all"))
     rankings = [report.ranking(regime, pool, "A", "overall", metric) for metric in METRICS]
     columns = [ranking["mean_rank"] for ranking in rankings]
     columns += [-frame.loc[complete].mean() for frame in values]  # the lowest is the best of each

@@ -1,0 +1,3 @@
+"""A module that cannot be imported."""
+
+HALF = 1 / 0
