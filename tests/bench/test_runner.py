@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from diffint.bench.baselines import asked_methods
+from diffint.bench.grid import Grid, Limits, outgrown
 from diffint.bench.protocol import find_tables
-from diffint.bench.runner import Event, Grid, Limits, outgrown, run_grid
+from diffint.bench.runner import Event, run_grid
 from diffint.bench.store import Cell, Row, Store, read_rows
 
 ROOT = Path(__file__).parents[2]

@@ -2,107 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from dataclasses import replace
+from multiprocessing.connection import wait
 from typing import Any, NamedTuple
 
-import psutil
+from .grid import Grid, Limits, Run
+from .process import LOOK_EVERY, Server, WatchedProcess
+from .protocol import REGIMES
+from .store import NOT_RUN, TOO_MUCH, Cell, Row, Store
+from .worker import Job, Outcome, installed_versions, processor_name
 
-from .baselines import Method
-from .protocol import REGIMES, Regime, TrainsOn
-from .store import NOT_RUN, TOO_MUCH, Cell, Row, State, Store
-from .worker import (
-    ASKED,
-    ONE_CORE,
-    Job,
-    Outcome,
-    installed_versions,
-    processor_name,
-    work,
-)
-
-_LOOK_EVERY = 0.1  # seconds, at the processes' clocks and memory
-_SEARCH_EVERY = 2.0  # seconds, for further processes that they started
 _DRAW_EVERY = 0.5  # seconds, at most
-_SERVER_DIED = 255  # what multiprocessing gives as the exit code of a process lost with its server
-_LOADING_LIMIT = 300.0  # seconds to read a table and prepare it, of no interest to anyone
-_MEGABYTE = 2**20
-
-
-class Limits(NamedTuple):
-    """For one process: seconds for the fit and again for the scoring, and resident gigabytes.
-
-    A process that trains many seeds at once gets as many times the seconds.
-    """
-
-    seconds: float = 120.0
-    gigabytes: float = 8.0
-
-
-def outgrown(row: Row, limits: Limits) -> bool:
-    """Whether a run ended for want of something that it would now have more of."""
-    if row.state == "timeout":
-        return (row.time_limit or 0.0) / row.seeds_together < limits.seconds
-    return row.state == "out of memory" and (row.memory_limit_gb or 0.0) < limits.gigabytes
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What is to be run.
-
-    tables: files by name. methods: by name, plugins among them. slow_after, slow_seeds: where a
-    method's first seed took longer than so many seconds on a table, only so many seeds are run.
-    device: "cpu", or "cuda" for the methods that can use it.
-    """
-
-    tables: dict[str, Path]
-    methods: dict[str, Method]
-    regimes: tuple[Regime, ...]
-    seeds: tuple[int, ...]
-    slow_after: float | None = None
-    slow_seeds: int = 3
-    device: str = "cpu"
-
-    def runs(self) -> list[Run]:
-        """Every run, in order: table by table, seed by seed. What is the same in both regimes is
-        one run.
-        """
-        runs = []
-        for table in self.tables:
-            for seed in self.seeds:
-                for method in self.methods.values():
-                    by_rows: dict[TrainsOn, list[Regime]] = {}
-                    for regime in self.regimes:
-                        by_rows.setdefault(method.rows_for(regime), []).append(regime)
-                    runs += [
-                        Run(table, method.name, rows, tuple(regimes), seed)
-                        for rows, regimes in sorted(by_rows.items(), reverse=True)
-                    ]
-        return runs
-
-
-class Run(NamedTuple):
-    """One fit: a cell of the grid, or the same cell of both regimes."""
-
-    table: str
-    method: str
-    trains_on: TrainsOn
-    regimes: tuple[Regime, ...]
-    seed: int
-
-    @property
-    def cells(self) -> list[Cell]:
-        """The cells whose rows it gives."""
-        return [Cell(self.table, self.method, regime, self.seed) for regime in self.regimes]
 
 
 class Event(NamedTuple):
@@ -144,10 +56,9 @@ class _Dispatcher:
         self.waiting = grid.runs()
         self.total = len(self.waiting)
         self.sizes = {name: path.stat().st_size for name, path in grid.tables.items()}
-        self.processes: list[_Process] = []
+        self.processes: list[WatchedProcess] = []
         self.lost: set[Run] = set()
-        self.environment = _Environment(grid.methods)
-        self.context = _server()
+        self.server = Server(grid.methods)
         self.processor, self.versions = f"{processor_name()}, 1 core", installed_versions()
         self._settle()
 
@@ -169,7 +80,7 @@ class _Dispatcher:
             if self.waiting:  # another run works on all that is left
                 time.sleep(1.0)
             return bool(self.waiting)
-        wait([process.pipe for process in self.processes], timeout=_LOOK_EVERY)
+        wait([process.pipe for process in self.processes], timeout=LOOK_EVERY)
         for process in self.processes:
             process.look()
         for process in [p for p in self.processes if p.ended]:
@@ -186,7 +97,7 @@ class _Dispatcher:
         """End what is under way; its runs have no rows and will be run again."""
         for process in self.processes:
             process.kill()
-        self.environment.restore()
+        self.server.release()
 
     def event(self) -> Event:
         """How far it is."""
@@ -280,7 +191,7 @@ class _Dispatcher:
         for run in runs:
             self.store.release(_claim_of(run))
 
-    def _start(self, runs: list[Run]) -> _Process:
+    def _start(self, runs: list[Run]) -> WatchedProcess:
         first = runs[0]
         device = self.grid.device if self._on_gpu(first) else "cpu"
         job = Job(
@@ -293,11 +204,11 @@ class _Dispatcher:
             device,
         )
         limits = self.limits._replace(seconds=self.limits.seconds * len(runs))
-        return _Process(self.context, runs, job, limits)
+        return self.server.start(runs, job, limits)
 
     # --- What came of it ---------------------------------------------------------------------
 
-    def _rows(self, process: _Process) -> list[Row]:
+    def _rows(self, process: WatchedProcess) -> list[Row]:
         outcomes = {outcome.seed: outcome for outcome in process.outcomes}
         rows = []
         for run in process.runs:
@@ -346,159 +257,6 @@ class _Dispatcher:
         return left / self.jobs
 
 
-class _Process:
-    """One process, its clock and its memory."""
-
-    def __init__(self, context: Any, runs: list[Run], job: Job, limits: Limits) -> None:
-        self.runs, self.job, self.limits = runs, job, limits
-        self.state: State | None = None
-        self.message = ""
-        self.outcomes: list[Outcome] = []
-        self.fit_seconds: float | None = None
-        self.peak_mb = 0.0
-        self.phase, self.phase_began = "loading", time.monotonic()
-        self.lost = False  # with the server that it was forked from
-        self._look_again = self._search_again = 0.0
-        self._family: list[psutil.Process] = []
-        self.pipe: Connection
-        self.pipe, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(job, theirs))
-        self.process.start()
-        theirs.close()
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is known how it ended."""
-        return self.state is not None
-
-    def look(self) -> None:
-        """Hear what it has to say; enforce its limits."""
-        try:
-            while not self.ended and self.pipe.poll():
-                self._hear(*self.pipe.recv())
-        except (EOFError, OSError):
-            self._died()
-        except Exception as error:  # someone else wrote to the pipe
-            self._end("error", f"what it said cannot be read ({type(error).__name__})")
-        if not self.ended:
-            self._enforce()
-
-    def _hear(self, what: str, value: Any) -> None:
-        now = time.monotonic()
-        if what in ("fitting", "scoring"):
-            if what == "scoring":
-                self.fit_seconds = now - self.phase_began
-            self.phase, self.phase_began = what, now
-        elif what == "done":
-            self.outcomes, peak = value
-            self._end("ok", peak_mb=peak)
-        else:
-            self._end("out of memory" if what == "out of memory" else "error", value)
-
-    def _enforce(self) -> None:
-        now = time.monotonic()
-        if now < self._look_again:
-            return
-        self._look_again = now + _LOOK_EVERY
-        resident = self._resident_bytes(now)
-        self.peak_mb = max(self.peak_mb, resident / _MEGABYTE)
-        seconds = now - self.phase_began
-        limit = _LOADING_LIMIT if self.phase == "loading" else self.limits.seconds
-        if resident > self.limits.gigabytes * 2**30:
-            self._end(
-                "out of memory",
-                f"{resident / 2**30:.1f} GB resident while {self.phase}, over the limit of "
-                f"{self.limits.gigabytes:g} GB",
-            )
-        elif seconds > limit:
-            self._end("timeout", f"still {self.phase} after {limit:g} s")
-
-    def _resident_bytes(self, now: float) -> int:
-        """Of the process and all it started; looking for those takes longer and is done less."""
-        try:
-            if now >= self._search_again:
-                self._search_again = now + _SEARCH_EVERY
-                process = psutil.Process(self.process.pid)
-                self._family = [process, *process.children(recursive=True)]
-            return sum(_resident(member) for member in self._family)
-        except psutil.Error:  # it has just ended
-            return 0
-
-    def _died(self) -> None:
-        self.process.join(1.0)
-        code = self.process.exitcode
-        self.lost = code == _SERVER_DIED
-        how = "its pipe is closed" if code is None else f"exit code {code}"
-        if code is not None and code < 0:
-            with contextlib.suppress(ValueError):
-                how = signal.Signals(-code).name
-        # We did not kill it: when memory is short, the system does.
-        by_system = code == -signal.SIGKILL
-        self._end(
-            "out of memory" if by_system else "error",
-            f"the process died while {self.phase} ({how})"
-            + (", most likely for the system's lack of memory" if by_system else ""),
-        )
-
-    def _end(self, state: State, message: str = "", peak_mb: float = 0.0) -> None:
-        self.state, self.message = state, message
-        self.peak_mb = max(self.peak_mb, peak_mb)
-        self.kill()
-
-    def kill(self) -> None:
-        """End it and all it started."""
-        pid = self.process.pid
-        if pid is not None:
-            family = list(self._family)
-            with contextlib.suppress(psutil.Error):
-                family += psutil.Process(pid).children(recursive=True)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-            for process in family:  # what has left its group, or came before it had one
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.join(10.0)
-        self.pipe.close()
-
-
-class _Environment:
-    """What the server's libraries read when they load; kept, since it may have to start again."""
-
-    def __init__(self, methods: Iterable[str]) -> None:
-        settings = {
-            **ONE_CORE,
-            ASKED: ",".join(methods),
-            # A killed run cannot tidy up after itself; Python does it, and need not speak of it.
-            "PYTHONWARNINGS": "ignore:resource_tracker",
-        }
-        self._before = {name: os.environ.get(name) for name in settings}
-        os.environ.update(settings)
-
-    def restore(self) -> None:
-        """As it was."""
-        for name, value in self._before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-def _server() -> Any:
-    """Processes are forked from a server that has loaded what the methods need, once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["diffint.bench.preload"])
-    # An interrupt is the runner's to handle; the server inherits that it does not hear any.
-    hearing = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if hearing else None
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
-    return context
-
-
 def _claim_of(run: Run) -> tuple[str, ...]:
     return run.table, run.method, run.trains_on, str(run.seed)
 
@@ -510,10 +268,3 @@ def _measured(outcome: Outcome) -> dict[str, Any]:
     if on_gpu is not None:
         values["processor"], values["one_core_seconds"] = on_gpu
     return values
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0

@@ -98,8 +98,9 @@ def run(
     """
     needs(("psutil", "psutil"))
     from ..bench.baselines import asked_methods
+    from ..bench.grid import Grid, Limits, outgrown
     from ..bench.protocol import REGIMES, find_tables, read_seeds
-    from ..bench.runner import Grid, Limits, outgrown, run_grid
+    from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
     from ..datasets import read_adbench
     from ..estimator import resolve_jobs
