@@ -71,7 +71,7 @@ class _Dispatcher:
                 break
             try:
                 self.processes.append(self._start(runs))
-            except ConnectionError:  # the server is gone; multiprocessing starts another
+            except (ConnectionError, EOFError):  # the server is gone; another will be started
                 self._release(runs)
                 self.waiting = runs + self.waiting
                 break
