@@ -1,0 +1,53 @@
+"""The committed results: the report is that of the rows, and what the guide says is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas
+import pytest
+
+from diffint.bench.baselines import METHODS
+from diffint.bench.report import write_report
+from diffint.bench.store import frame_of, read_rows
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "docs" / "results" / "bench"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pandas.DataFrame:
+    return frame_of(read_rows(BENCH / "rows.csv"))
+
+
+def test_the_report_is_made_from_the_rows(rows: pandas.DataFrame, tmp_path: Path) -> None:
+    written = write_report(rows, tmp_path)
+    for path in written:
+        committed = BENCH / path.relative_to(tmp_path)
+        assert committed.exists(), f"{committed} is missing: run diffint bench report again"
+        if path.suffix != ".svg":  # how a line is drawn is up to matplotlib's version
+            assert path.read_text() == committed.read_text(), f"{committed} is not of these rows"
+    assert not {p.name for p in BENCH.glob("*.md")} - {p.name for p in written} - {"agreement.md"}
+
+
+def test_every_method_is_there_in_both_regimes(rows: pandas.DataFrame) -> None:
+    assert set(rows["method"]) == set(METHODS)
+    cells = rows.groupby("regime")[["table", "method"]].apply(lambda c: len(c.drop_duplicates()))
+    assert cells.to_dict() == {"paper": 36 * 25, "fair": 36 * 25}
+    ours = rows[rows["method"].isin(["DiffInt", "DiffInt-paper"])]
+    assert (ours["state"] == "ok").all()
+    assert (ours.groupby(["table", "method", "regime"]).size() == 10).all()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmark.md"])
+def test_the_ranks_in_the_guides_are_the_reports(page: str) -> None:
+    ranks = pandas.read_csv(BENCH / "ranks.csv")
+    ranks = ranks[(ranks["scheme"] == "A") & (ranks["group"] == "overall")]
+    ranks = ranks[ranks["pool"] == "line-up"]
+    text = (ROOT / page).read_text()
+    for regime, methods in (("fair", ["DiffInt", "KNN"]), ("paper", ["DiffInt-paper"])):
+        for metric in ("roc_auc", "average_precision"):
+            for method in methods:
+                chosen = ranks[(ranks["regime"] == regime) & (ranks["metric"] == metric)]
+                rank = chosen.loc[chosen["method"] == method, "mean_rank"].item()
+                assert f"{rank:.2f}" in text, (regime, metric, method)
