@@ -43,7 +43,10 @@ def time_page(report: Report, figures: Sequence[str]) -> str:
             ]
             memory.append([shown_method(method), _finished(mine[0]), *peaks])
         parts.append(table(["seconds, fit + score", *groups], seconds))
-        parts.append("Tables finished, and the largest memory of any run in MB:\n")
+        parts.append(
+            "Tables finished, and the largest memory of any run in MB: its process with all the "
+            "libraries that were loaded beforehand (200 to 800 MB, by how many methods were run).\n"
+        )
         parts.append(table(["", "finished", *groups], memory))
     return "\n".join(parts)
 
