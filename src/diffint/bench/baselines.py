@@ -107,6 +107,7 @@ _ALL = (
     Method("TCCM", _tccm, "inliers"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+OURS = ("DiffInt", "DiffInt-paper")
 
 
 def plugin_method(asked: str) -> Method:

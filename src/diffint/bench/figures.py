@@ -34,8 +34,9 @@ from ..plots.drawing import (
     text_width,
     top_title,
 )
+from .baselines import OURS
 from .ranking import undecided_groups
-from .results import OURS, is_plugin
+from .results import is_plugin
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

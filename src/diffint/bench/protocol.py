@@ -21,7 +21,6 @@ TrainsOn = Literal["inliers", "everything"]
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 REGIMES: tuple[Regime, ...] = get_args(Regime)
-SEEDS = tuple(range(10))
 TEST_SHARE = 0.4
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pandas
 
 from ..errors import InputError
-from .baselines import METHODS
+from .baselines import METHODS, OURS
 from .paper_numbers import METRICS, Metric
 from .protocol import REGIMES, SCALES, TABLES, Regime, asked_tables
 from .store import TOO_MUCH
 
 GROUPS: tuple[str, ...] = ("overall", *SCALES)
-OURS = ("DiffInt", "DiffInt-paper")
 
 _KEYS = ["regime", "table", "method"]
 _NEEDED = ["table", "method", "regime", "seed", "state", *METRICS]

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pandas
 
-from .baselines import METHODS
+from .baselines import METHODS, OURS
 from .paper_numbers import (
     CRITICAL_DIFFERENCE,
     FRIEDMAN_CHI2,
@@ -28,7 +28,7 @@ from .ranking import (
     ranked_tables,
     table_ranks,
 )
-from .results import GROUPS, OURS, Results, is_plugin
+from .results import GROUPS, Results, is_plugin
 
 _INLIER_POOL = ("TCCM", "AutoEncoder", "VAE")
 

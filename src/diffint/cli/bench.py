@@ -97,7 +97,7 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import asked_methods
+    from ..bench.baselines import OURS, asked_methods
     from ..bench.grid import Grid, Limits, outgrown
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
@@ -106,7 +106,7 @@ def run(
     from ..estimator import resolve_jobs
 
     chosen = asked_methods(names(methods), plugin or [])
-    if any(name not in _OURS and not method.plugin for name, method in chosen.items()):
+    if any(name not in OURS and not method.plugin for name, method in chosen.items()):
         needs(("pyod", "pyod"), ("torch", "torch"))
     if regime is not None and regime not in REGIMES:
         raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
@@ -135,7 +135,7 @@ def run(
         seeds=read_seeds(seeds),
         slow_after=slow_after,
         slow_seeds=slow_seeds,
-        device=_device(device, bool(set(chosen) & _OURS)),
+        device=_device(device, any(name in OURS for name in chosen)),
     )
     limits = Limits(time_limit, memory_limit)
 
@@ -204,7 +204,6 @@ def report(
     typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {output / 'README.md'}")
 
 
-_OURS = {"DiffInt", "DiffInt-paper"}
 _MOST_FAILURES = 10  # are told at the end of a run
 
 

@@ -8,11 +8,12 @@ from functools import cached_property
 import pandas
 
 from .. import standings
+from ..baselines import OURS
 from ..markdown import bold, escaped, wrapped_names
 from ..paper_numbers import N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, Regime
 from ..ranking import Scheme
-from ..results import OURS, Results, is_plugin
+from ..results import Results, is_plugin
 
 METRIC_NAMES: dict[Metric, str] = {"roc_auc": "ROC-AUC", "average_precision": "average precision"}
 REGIME_TEXTS: dict[Regime, str] = {
