@@ -68,15 +68,16 @@ def compare_baselines(rows: pandas.DataFrame, reference: pandas.DataFrame) -> No
     print("| detector | regime | tables | bound | agree | largest difference | apart |")
     print("|---|---|---|---|---|---|---|")
     for (name, regime), theirs in reference.groupby(["method", "regime"]):
+        name, regime = str(name), str(regime)
         if name == "AE" and regime == "contaminated":  # ours trains on inliers in both
             continue
         method, bound = NAMES.get(name, name), 0.005 if name in DETERMINISTIC else 0.03
         differences = {}
         for one in theirs.itertuples():
-            key = (one.dataset, method, REGIMES[regime])
+            key = (str(one.dataset), method, REGIMES[regime])
             if counts.get(key, 0) == 5:
-                differences[one.dataset] = max(
-                    abs(means.loc[key, metric] - getattr(one, metric)) for metric in METRICS
+                differences[key[0]] = max(
+                    abs(means[metric][key] - getattr(one, metric)) for metric in METRICS
                 )
         if not differences:
             continue

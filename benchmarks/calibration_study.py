@@ -68,8 +68,8 @@ def main() -> None:
             runs = np.array([measure(files[name], way, s) for s in range(options.seeds)])
             results[way].append(runs)
             _print_line(name, way, runs)
-    for way, runs in results.items():
-        pooled = np.stack(runs)  # (tables, seeds, measures)
+    for way, per_table in results.items():
+        pooled = np.stack(per_table)  # (tables, seeds, measures)
         means = pooled.mean(axis=0)
         _print_line("**mean**", way, means)
         errors = pooled.std(axis=1, ddof=1) / np.sqrt(options.seeds)

@@ -166,8 +166,16 @@ def with_random_intervals(model: FittedModel, rows: Matrix, seed: int) -> Fitted
         support = mean_memberships(
             scaled, center - half_width, center + half_width, model.config.temperature
         )
-        changes = {"center": center, "half_width": half_width, "mean_membership": support}
-        members.append(replace(member, stability=np.ones_like(support), box_scale=1.0, **changes))
+        members.append(
+            replace(
+                member,
+                center=center,
+                half_width=half_width,
+                mean_membership=support,
+                stability=np.ones_like(support),
+                box_scale=1.0,
+            )
+        )
     return replace(model, members=tuple(members))
 
 

@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("rows", type=Path, help="rows of `diffint bench run`; changed in place")
     parser.add_argument("--data", type=Path, required=True, help="folder of ADBench tables")
     options = parser.parse_args()
-    rows, files = read_rows(options.rows), find_tables(options.data)
+    rows = read_rows(options.rows)
+    files, _ = find_tables(options.data)
     seconds: dict[tuple[str, str], float] = {}
     for table, path in files.items():
         for method in sorted({r.method for r in rows if r.table == table and r.one_core_seconds}):

@@ -216,7 +216,7 @@ def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> 
     if kind == 0:
         reach = span * 10.0 ** rng.uniform(-4, -1)
         return center - reach, center + reach
-    chosen = rng.random(d) < 0.5
+    chosen = np.less(rng.random(d), 0.5)
     chosen[rng.integers(d)] = True
     if kind == 1:
         above = rng.random(d) < 0.5

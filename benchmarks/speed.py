@@ -87,7 +87,9 @@ def header(title: str, rival: str) -> None:
 
 
 @compiled
-def layer_passes(thread, threads, passes, w, g, shape, work, rows, upstream):
+def layer_passes(  # type: ignore[no-untyped-def]
+    thread, threads, passes, w, g, shape, work, rows, upstream
+):
     """Bounds, log memberships, softmax, and the gradients of centers and widths, several times."""
     features = share(shape.features, 1, thread, threads)
     first, last = share(whole_tiles(rows), TILE_ROWS, thread, threads)
@@ -232,8 +234,8 @@ def bench_peers(folder: Path) -> None:
     for name in TABLES:
         rows, _ = split(name, folder)
         ours, theirs = medians(
-            lambda rows=rows: DiffInt(random_state=0, device="cpu").fit(rows),
-            lambda rows=rows: AutoEncoder(verbose=0).fit(rows),
+            functools.partial(DiffInt(random_state=0, device="cpu").fit, rows),
+            functools.partial(AutoEncoder(verbose=0).fit, rows),
             repeats=1,
         )
         show(name, ours, theirs, 1, "s")
@@ -250,12 +252,12 @@ def bench_scoring(folder: Path) -> None:
         ours = DiffInt(n_members=1, epochs=2, random_state=0, device="cpu").fit(rows)
         theirs = IForest(random_state=0).fit(rows)
         for x, least in ((table, 2.0), (np.resize(table, (200_000, table.shape[1])), 0.0)):
-            times = medians(
+            mine, peers = medians(
                 functools.partial(ours.anomaly_score, x),
                 functools.partial(theirs.decision_function, x),
                 repeats=5,
             )
-            show(f"{name}, {len(x):,} rows", *times, least)
+            show(f"{name}, {len(x):,} rows", mine, peers, least)
 
 
 def bench_growth() -> None:
@@ -270,9 +272,9 @@ def bench_growth() -> None:
     for rows in (10_000, 100_000, 1_000_000):
         x = np.random.default_rng(0).uniform(size=(rows, 10))
         detector = DiffInt.paper(epochs=1, batch_size=1024, random_state=0, device="cpu")
-        one = statistics.median(seconds(lambda d=detector, x=x: d.fit(x)) for _ in range(3))
+        one = statistics.median(seconds(functools.partial(detector.fit, x)) for _ in range(3))
         detector.set_params(epochs=3)
-        three = statistics.median(seconds(lambda d=detector, x=x: d.fit(x)) for _ in range(3))
+        three = statistics.median(seconds(functools.partial(detector.fit, x)) for _ in range(3))
         took = (three - one) / 2
         _grow(f"epoch of {rows:,} rows, 10 features", took, rows, previous)
         previous = (took, rows)

@@ -13,6 +13,7 @@ import argparse
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -33,6 +34,7 @@ LENGTHS = {"500 steps": 500, "1,000 steps": 1_000, "2,000 steps": 2_000, "100 ep
 def measure(path: Path, steps: int | None, seed: int) -> tuple[float, float, float]:
     """AUROC, average precision and seconds of one fit."""
     rows, x_test, y_test = make_trial(read_adbench(path), seed, "inliers")
+    settings: dict[str, Any]
     if steps is None:
         settings = {"epochs": 100, "batch_size": "paper"}
     else:

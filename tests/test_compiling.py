@@ -1,14 +1,18 @@
 """Compiled code is kept on disk, and never outlives the sources it was made of."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import diffint
+from diffint import DiffInt
+from diffint.compiling import compiled, flush_tiny_numbers, set_float_mode
 
 SCRIPT = """
 import sys
@@ -74,3 +78,27 @@ def test_a_cache_on_a_full_disk_is_no_error(copy):
 
 def test_code_just_compiled_and_code_read_from_disk_give_the_same_bits(copy):
     assert run(copy, FIT) == run(copy, FIT)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a mode of x86 alone")
+def test_tiny_numbers_are_zero_between_the_two_calls_only():
+    @compiled
+    def halves(x, during, after):
+        mode = flush_tiny_numbers()
+        for i in range(x.shape[0]):
+            during[i] = x[i] / 2
+        set_float_mode(mode)
+        for i in range(x.shape[0]):
+            after[i] = x[i] / 2
+
+    x = np.array([1e-40, -1e-40, 1e-38, 1.0], dtype=np.float32)
+    during, after = np.empty_like(x), np.empty_like(x)
+    halves(x, during, after)
+    assert during.tolist() == [0.0, 0.0, 0.0, 0.5]
+    assert after.tolist() == (x / 2).tolist() != during.tolist()
+
+
+def test_a_fit_leaves_the_arithmetic_of_the_process_as_it_was():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    DiffInt(n_units=16, hidden_width=16, epochs=2, n_jobs=1, random_state=0).fit(rows)
+    assert np.float32(1e-40) / np.float32(2) > 0
