@@ -43,6 +43,14 @@ def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
     return dispatcher
 
 
+def is_at_hand(dispatcher: Any) -> bool:
+    """Whether a compiled function has been compiled before, in this process or another one."""
+    if dispatcher.signatures:
+        return True
+    cache = dispatcher._cache
+    return isinstance(cache, _KernelCache) and cache.holds_code()
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc]
     """Numba's cache on disk, stamped with the sources of all kernels.
 
@@ -53,6 +61,12 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = _kernel_sources()
+
+    def holds_code(self) -> bool:
+        """Whether there is code of today's sources."""
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            return bool(self._cache_file._load_index())
+        return False
 
     def save_overload(self, signature: Any, data: Any) -> None:
         # A disk that is full or became read-only costs the cache, not the fit.
@@ -106,43 +120,52 @@ _MODE = ir.IntType(32)
 _FLUSH_TINY = 0x8040  # of the x86 control register: tiny results and operands count as zero
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def flush_tiny_numbers(_typing: Any) -> Any:
+@compiled
+def flush_tiny_numbers():  # type: ignore[no-untyped-def]
     """From here on this thread takes numbers below the smallest normal float (1e-38) for zero.
 
     Intel's processors compute with such numbers a hundred times slower than with others. Other
     kinds of processors than x86 do not, and are left alone. → what `set_float_mode` wants back
     """
+    mode = _float_mode()
+    set_float_mode(mode | _FLUSH_TINY)
+    return mode
+
+
+@compiled
+def set_float_mode(mode):  # type: ignore[no-untyped-def]
+    """Compute as before `flush_tiny_numbers`, which returned the mode."""
+    _load_float_mode(mode)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_mode(_typing: Any) -> Any:
+    """The control register of this thread's vector arithmetic."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        if not builder.module.triple.startswith("x86"):
-            return _MODE(0)
         place = builder.alloca(_MODE)
+        builder.store(_MODE(0), place)
         _float_mode_instruction(builder, "stmxcsr", place)
-        before = builder.load(place)
-        builder.store(builder.or_(before, _MODE(_FLUSH_TINY)), place)
-        _float_mode_instruction(builder, "ldmxcsr", place)
-        return before
+        return builder.load(place)
 
     return types.int32(), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def set_float_mode(_typing: Any, _mode: Any) -> Any:
-    """Compute as before `flush_tiny_numbers`, which returned the mode."""
-
+def _load_float_mode(_typing: Any, _mode: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        if builder.module.triple.startswith("x86"):
-            place = builder.alloca(_MODE)
-            builder.store(args[0], place)
-            _float_mode_instruction(builder, "ldmxcsr", place)
+        place = builder.alloca(_MODE)
+        builder.store(args[0], place)
+        _float_mode_instruction(builder, "ldmxcsr", place)
         return context.get_dummy_value()
 
     return types.void(types.int32), generate
 
 
 def _float_mode_instruction(builder: Any, name: str, place: Any) -> None:
-    """Store or load the control register of this thread's vector arithmetic."""
+    """Store or load the control register, where there is one."""
+    if not builder.module.triple.startswith("x86"):
+        return
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte])
     instruction = builder.module.declare_intrinsic(f"llvm.x86.sse.{name}", (), kind)

@@ -62,7 +62,7 @@ def fit_model(
     """Fit on the rows of the task that are not marked as anomalies."""
     prepared = _Prepared(task, feature_names, config)
     settled = prepared.settled
-    with training_progress(int(settled.epochs), config.n_members, verbose) as progress:
+    with training_progress(int(settled.epochs), config.n_members, verbose, device) as progress:
         trained = train_members(prepared.runs, settled, device, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)
 

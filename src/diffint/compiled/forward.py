@@ -7,7 +7,7 @@ import numpy as np
 from ..compiling import compiled, compiled_sums
 from ..intervals import cpu
 from ..intervals.cpu import exp, log
-from .linear import multiply_add, start_with, whole_tiles
+from .linear import copy, multiply_add, start_with, whole_tiles
 
 NORM_EPSILON = 1e-5
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
@@ -133,7 +133,7 @@ def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
     for start in range(0, clipped.shape[0], block):
         rows = min(block, clipped.shape[0] - start)
         full = whole_tiles(rows)
-        work.x[:rows] = clipped[start : start + rows]
+        copy(clipped[start : start + rows], work.x)
         encode(shape, work, 0, full, rows, logs.shape[0] > 0)
         decode(w, shape, work, 0, full)
         for b in range(rows):
@@ -142,6 +142,6 @@ def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
             for b in range(rows):
                 best[start + b] = np.argmax(work.code[b, : shape.units])
         if outputs.shape[0] > 0:
-            outputs[start : start + rows] = work.output[:rows, : shape.features]
+            copy(work.output[:rows, : shape.features], outputs[start : start + rows])
         if logs.shape[0] > 0:
-            logs[start : start + rows] = work.log_box[:rows, : shape.units]
+            copy(work.log_box[:rows, : shape.units], logs[start : start + rows])

@@ -133,6 +133,18 @@ def fill(array, value):
 
 
 @compiled
+def copy(a, out):
+    """out = a, for two dimensions and the size of a.
+
+    In place of an assignment of slices, which takes seconds to compile: numba has it say in words
+    which shapes do not match.
+    """
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j]
+
+
+@compiled
 def start_with(c, row):
     """Every row of c = row."""
     for i in range(c.shape[0]):

@@ -7,7 +7,7 @@ import numpy as np
 from ..compiling import compiled
 from ..intervals import cpu
 from .forward import decode, softmax
-from .linear import whole_tiles
+from .linear import copy, whole_tiles
 
 
 @compiled
@@ -33,4 +33,4 @@ def reconstruct(rows, w, shape, work, max_reciprocal, outputs):
             cpu.bounded_log_boxes(u, v, work.p, work.q, max_reciprocal, product, log_box)
         softmax(log_box, shape.units, code)
         decode(w, shape, work, 0, full)
-        outputs[start : start + count] = work.output[:count, : shape.features]
+        copy(work.output[:count, : shape.features], outputs[start : start + count])

@@ -9,6 +9,8 @@ number of threads does not change a bit of the result.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..compiling import compiled, flush_tiny_numbers, set_float_mode
@@ -98,19 +100,6 @@ def prepare(w, shape, spectral, work, thread, threads):
 
 
 @compiled
-def train_steps(*arguments):
-    """`_train_steps` without numbers below 1e-38.
-
-    Codes of far boxes and Adam's moments hold many, no sum notices them, and on some processors
-    training with them takes ten times as long.
-    """
-    mode = flush_tiny_numbers()
-    result = _train_steps(*arguments)
-    set_float_mode(mode)
-    return result
-
-
-@compiled
 def _train_steps(
     thread,
     threads,
@@ -142,10 +131,13 @@ def _train_steps(
     units = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
     hidden = share(w.output_weight.shape[0], TILE_ROWS, thread, threads)
     outputs = share(w.output_bias.shape[0], LANES, thread, threads)
-    prepare(w, shape, spectral, work, thread, threads)
-    if not meet(work.team, threads):
-        return loss, step
     while start < last_row:
+        # The certified decoder's weights are prepared from parameters of every thread's share.
+        if shape.certified and not meet(work.team, threads):
+            return loss, step
+        prepare(w, shape, spectral, work, thread, threads)
+        if not meet(work.team, threads):
+            return loss, step
         rows = min(batch_size, last_row - start)
         first, last = share(whole_tiles(rows), TILE_ROWS, thread, threads)
         for b in range(first, min(last, rows)):
@@ -234,10 +226,18 @@ def _train_steps(
             w.output_bias, g.output_bias, m.output_bias, s.output_bias, first, last, a, b1, b2
         )
         start += rows
-        if start < last_row:  # the next call prepares for itself
-            if shape.certified and not meet(work.team, threads):
-                return loss, step
-            prepare(w, shape, spectral, work, thread, threads)
-            if not meet(work.team, threads):
-                return loss, step
+    return loss, step
+
+
+def train_steps(*arguments: Any) -> tuple[float, int]:
+    """`_train_steps` without numbers below 1e-38.
+
+    Codes of far boxes and Adam's moments hold many, no sum notices them, and on some processors
+    training with them takes ten times as long.
+    """
+    mode = flush_tiny_numbers()
+    try:
+        loss, step = _train_steps(*arguments)
+    finally:
+        set_float_mode(mode)
     return loss, step
