@@ -1,5 +1,8 @@
 """Interpretable anomaly detection for numerical tables."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .config import Config
 from .errors import (
     CalibrationWarning,
@@ -9,9 +12,11 @@ from .errors import (
     TrainingError,
     TrainingWarning,
 )
-from .estimator import DiffInt
-from .model import FittedModel
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .estimator import DiffInt
+    from .model import FittedModel
 
 __all__ = [
     "CalibrationWarning",
@@ -25,3 +30,18 @@ __all__ = [
     "TrainingWarning",
     "__version__",
 ]
+
+# Imported when they are first asked for: scikit-learn takes a second, which nobody should wait for
+# who only wants the command's help.
+_LATER = {"DiffInt": ".estimator", "FittedModel": ".model"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -283,3 +283,13 @@ def test_report(run, payments, tmp_path):
     assert f"The 5 highest of {flagged} flagged are shown." in page
     worst = make_payments()["payment"][int(np.argmax(library_scores(payments)))]
     assert worst in page
+
+
+def test_help_and_version_wait_for_no_library():
+    """scikit-learn and numba take seconds to import; a fit needs them, `--help` does not."""
+    look = (
+        "import sys, diffint.cli; heavy = {'sklearn', 'numba', 'scipy', 'pandas', 'torch'};"
+        "print(*heavy & set(sys.modules)); print(diffint.DiffInt().get_params()['n_units'])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n200\n"

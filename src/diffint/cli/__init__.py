@@ -63,10 +63,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our signs shows others
-    for name in ("SIGTERM", "SIGHUP"):  # as an interrupt: what is half written is cleaned up
-        if hasattr(signal, name):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # What is ignored stays so: `nohup` and shells that start us in the background want that.
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(getattr(signal, name), _stop)
+                signal.signal(number, _stop)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
@@ -75,9 +77,9 @@ def main() -> None:
         # Whoever read our output has seen enough. What is left in the buffer has no reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
-    except KeyboardInterrupt:
+    except _Stopped:
         print("diffint: interrupted; nothing was written", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise
     except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
         if debug:
             raise
@@ -96,8 +98,14 @@ def _note(message: Warning | str, *_: object, **__: object) -> None:
         print(f"Note: {text}.", file=sys.stderr)
 
 
+class _Stopped(SystemExit):
+    """An interrupt on its way out; what is half written is cleaned up as it passes."""
+
+
 def _stop(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
+    # Not KeyboardInterrupt: Typer ends on it without a word, and Python 3.11 dies of the signal
+    # where it meets code that is being executed from a string, though it was caught further up.
+    raise _Stopped(128 + number)
 
 
 def _message(error: BaseException) -> str:

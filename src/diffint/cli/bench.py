@@ -149,14 +149,13 @@ def run(
         try:
             with display() as tell:
                 run_grid(grid, store, jobs, limits, tell)
-        except (KeyboardInterrupt, SystemExit) as stop:
+        except SystemExit as stop:
             typer.echo(
                 f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}, and the "
                 "same command goes on from there",
                 err=True,
             )
-            code = stop.code if isinstance(stop, SystemExit) else 130
-            raise SystemExit(code) from None
+            raise SystemExit(stop.code) from None
         asked = {cell for one in grid.runs() for cell in one.cells}
         rows = [row for cell, row in store.rows.items() if cell in asked]
     states = Counter(row.state for row in rows)

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -15,12 +15,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..datasets import breast_cancer
-from ..estimator import DiffInt
 from ..files.reading import ReadingOptions
 from ..formatting import distinct_numbers
-from ..local_explanation import LocalExplanation
 from .report import write_report
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
+    from ..local_explanation import LocalExplanation
 
 _SEED = 0
 _REASONS = 3
@@ -37,7 +38,11 @@ def demo(
 
     Example: diffint demo --folder /tmp/demo --top 5
     """
+    import pandas
     from sklearn.metrics import average_precision_score, roc_auc_score
+
+    from ..datasets import breast_cancer
+    from ..estimator import DiffInt
 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; name a folder with --folder")
@@ -53,8 +58,6 @@ def demo(
         f"({int(table.y[test].sum())} malignant)."
     )
     started = time.perf_counter()
-    import pandas
-
     frame = pandas.DataFrame(table.x, columns=table.feature_names)
     detector = DiffInt(random_state=_SEED, false_positive_rate=0.05, verbose=1)
     detector.fit(frame[train])

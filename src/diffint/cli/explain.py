@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from ..counterfactual import NearestNormal, nearest_normal
 from ..errors import InputError
-from ..estimator import DiffInt
 from ..files.reading import ReadingOptions, TableFile, open_table
-from ..local_explanation import LocalExplanation, explain_rows
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, ScoredBatch, joined, scored_batches
+
+if TYPE_CHECKING:
+    from ..counterfactual import NearestNormal
+    from ..estimator import DiffInt
+    from ..local_explanation import LocalExplanation
 
 
 def explain(
@@ -48,6 +50,9 @@ def explain(
 
     Example: diffint explain payments.diffint new.csv --top 3
     """
+    from ..counterfactual import nearest_normal
+    from ..local_explanation import explain_rows
+
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
         raise InputError("name the rows to explain by one of --row N, --id X and --top N")
     detector = load_detector(model, jobs, fpr)

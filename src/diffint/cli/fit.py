@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from ..config import PRESETS
 from ..errors import InputError
-from ..estimator import DiffInt
 from ..files.reading import ReadingOptions, TableFile, open_table
 from ..files.whole import check_place
 from ..formatting import counted, listed, number
 from . import arguments
 from .streaming import check_columns
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 _HELD_OUT = 0.2  # of the rows, to measure on where anomalies are known
 
@@ -54,6 +56,8 @@ def fit(
 
     Example: diffint fit payments.csv -o payments.diffint --label fraud --id payment_id
     """
+    from ..estimator import DiffInt
+
     started = time.perf_counter()
     if output == "-":
         raise InputError("a model does not go to standard output; name a file with -o")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from ..estimator import DiffInt
 from ..files.reading import TableFile
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 
 def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffInt:
@@ -14,6 +17,8 @@ def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffIn
 
     fpr: another false-positive rate than the model's own.
     """
+    from ..estimator import DiffInt
+
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}; `diffint fit` writes one")
     if os.path.isdir(path):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
-from ..estimator import DiffInt
 from ..files.reading import ReadingOptions, open_table
 from ..files.whole import check_place, write_whole
 from ..formatting import counted
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, scored_batches
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 MOST_SHOWN = 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow
@@ -12,13 +12,14 @@ import typer
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..estimator import DiffInt, resolve_jobs
 from ..files.reading import ReadingOptions, open_table
 from ..files.writing import table_writer
-from ..local_explanation import explain_rows
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, ScoredBatch, scored_batches
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 _REASONS = 3
 _COLUMNS = ("score", "p_value", "flagged", "reasons")
@@ -116,6 +117,9 @@ def _columns(
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
     """One line of reasons for the rows to be explained, nothing for the others."""
+    from ..estimator import resolve_jobs
+    from ..local_explanation import explain_rows
+
     texts: list[str | None] = [None] * len(batch.scores)
     rows = np.flatnonzero(explained)
     if len(rows):

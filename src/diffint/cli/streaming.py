@@ -6,16 +6,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..estimator import DiffInt, resolve_jobs
 from ..files.reading import TableFile
 from ..formatting import listed
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def scored_batches(
     detector: DiffInt, table: TableFile, id_column: str | None, n_jobs: int
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file, scored; columns are found by name, in whatever order."""
+    from ..estimator import resolve_jobs
     from ..scoring import anomaly_scores
 
     features = list(detector.model_.feature_names)
