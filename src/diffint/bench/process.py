@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from ..interrupts import undisturbed
 from .grid import Limits, Run
 from .store import State
 from .worker import ASKED, ONE_CORE, Job, Outcome, work
@@ -79,7 +80,8 @@ class WatchedProcess:
         self.pipe: Connection
         self.pipe, theirs = context.Pipe(duplex=False)
         self.process = context.Process(target=work, args=(job, theirs))
-        self.process.start()
+        with undisturbed():  # a process that hears half of what it should do complains loudly
+            self.process.start()
         theirs.close()
 
     @property

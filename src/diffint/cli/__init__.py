@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import signal
 import sys
 import warnings
 from typing import Annotated
@@ -13,6 +11,7 @@ from typing import Annotated
 import pyarrow
 import typer
 
+from ..interrupts import handling_stop_signals
 from ..version import __version__
 from . import bench
 from .constraints import constraints
@@ -63,14 +62,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our signs shows others
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # What is ignored stays so: `nohup` and shells that start us in the background want that.
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
-            with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(number, _stop)
     try:
-        with warnings.catch_warnings():
+        with handling_stop_signals(_stop), warnings.catch_warnings():
             warnings.showwarning = _note
             app()
     except BrokenPipeError:
