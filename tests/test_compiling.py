@@ -34,7 +34,7 @@ from diffint import DiffInt
 from diffint.compiled import steps
 from diffint.compiling import is_at_hand
 rows = np.random.default_rng(0).normal(size=(200, 5))
-print(is_at_hand(steps._train_steps))
+print(is_at_hand(steps.step_loop))
 detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
 print(detector.anomaly_score(rows).tobytes().hex())
 """

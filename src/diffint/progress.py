@@ -14,7 +14,7 @@ _TRAINING = "training"
 
 @contextmanager
 def training_progress(
-    epochs: int, n_members: int, verbose: int, device: str = "cpu"
+    epochs: int, n_members: int, verbose: int, device: str
 ) -> Iterator[Progress | None]:
     """A callback that draws epoch, loss and time left; None when nothing should be drawn."""
     if not verbose or sys.stderr is None or not sys.stderr.isatty():
@@ -59,4 +59,4 @@ def _first_work(device: str) -> str:
     from .compiled import steps
     from .compiling import is_at_hand
 
-    return _TRAINING if is_at_hand(steps._train_steps) else "compiling, once on this machine"
+    return _TRAINING if is_at_hand(steps.step_loop) else "compiling, once on this machine"

@@ -108,10 +108,11 @@ class _Dispatcher:
     # --- What is next ------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Strike off the runs that have their rows or will have none; copy rows between regimes."""
-        self.waiting = [run for run in self.waiting if not self._is_settled(run)]
+        """Strike off the runs that have their rows or will have none."""
+        self.waiting = [run for run in self.waiting if not self._settle_one(run)]
 
-    def _is_settled(self, run: Run) -> bool:
+    def _settle_one(self, run: Run) -> bool:
+        """Whether it needs no run: it has its rows (copied between regimes), or will have none."""
         rows = self.store.rows
         missing = [cell for cell in run.cells if cell not in rows]
         if not missing:
@@ -166,7 +167,7 @@ class _Dispatcher:
             claimed = [r for r in together if self.store.claim(_claim_of(r))]
             # Another run may have written the rows between the last look and the claim.
             self.store.refresh()
-            settled = {r for r in claimed if self._is_settled(r)}
+            settled = {r for r in claimed if self._settle_one(r)}
             self._release(settled)
             self.waiting = [r for r in self.waiting if r not in claimed]
             if len(settled) < len(claimed):

@@ -100,7 +100,7 @@ def prepare(w, shape, spectral, work, thread, threads):
 
 
 @compiled
-def _train_steps(
+def step_loop(
     thread,
     threads,
     data,
@@ -230,14 +230,14 @@ def _train_steps(
 
 
 def train_steps(*arguments: Any) -> tuple[float, int]:
-    """`_train_steps` without numbers below 1e-38.
+    """`step_loop` in this thread, without numbers below 1e-38.
 
     Codes of far boxes and Adam's moments hold many, no sum notices them, and on some processors
     training with them takes ten times as long.
     """
     mode = flush_tiny_numbers()
     try:
-        loss, step = _train_steps(*arguments)
+        loss, step = step_loop(*arguments)
     finally:
         set_float_mode(mode)
     return loss, step
