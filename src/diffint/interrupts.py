@@ -10,6 +10,19 @@ from contextlib import contextmanager
 _STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
 
 
+class Stopped(BaseException):
+    """Someone wants us to stop; what is half written is cleaned up as it passes.
+
+    Not KeyboardInterrupt: Typer ends on it without a word, and Python 3.11 dies of the signal where
+    it meets code that is being executed from a string, though it was caught further up. Not
+    SystemExit: a module from outside that exits when it is imported is an error of that module.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
 @contextmanager
 def handling_stop_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
     """Have `handler` called for each of them, in the main thread; then all as it was.

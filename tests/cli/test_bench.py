@@ -131,6 +131,23 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
     assert after[: len(before)] == before
 
 
+def test_an_interrupt_is_no_fault_of_the_plugin_that_is_being_imported(tables, tmp_path):
+    command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
+    command += ["--plugin", "tests.bench.slow_to_import:X", "-o", str(tmp_path / "r.csv")]
+    begun = tmp_path / "begun"
+    environment = {**os.environ, "PLANTED_LOG": str(begun)}
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    )
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not begun.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "diffint: interrupted; nothing was written\n"
+
+
 def test_a_terminal_sees_how_far_it_is(tables, tmp_path):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]

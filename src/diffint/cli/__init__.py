@@ -11,7 +11,7 @@ from typing import Annotated
 import pyarrow
 import typer
 
-from ..interrupts import handling_stop_signals
+from ..interrupts import Stopped, handling_stop_signals
 from ..version import __version__
 from . import bench
 from .constraints import constraints
@@ -70,9 +70,9 @@ def main() -> None:
         # Whoever read our output has seen enough. What is left in the buffer has no reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
-    except _Stopped:
+    except Stopped as stopped:
         print("diffint: interrupted; nothing was written", file=sys.stderr)
-        raise
+        raise SystemExit(stopped.exit_code) from None
     except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
         if debug:
             raise
@@ -91,14 +91,8 @@ def _note(message: Warning | str, *_: object, **__: object) -> None:
         print(f"Note: {text}.", file=sys.stderr)
 
 
-class _Stopped(SystemExit):
-    """An interrupt on its way out; what is half written is cleaned up as it passes."""
-
-
 def _stop(number: int, _frame: object) -> None:
-    # Not KeyboardInterrupt: Typer ends on it without a word, and Python 3.11 dies of the signal
-    # where it meets code that is being executed from a string, though it was caught further up.
-    raise _Stopped(128 + number)
+    raise Stopped(number)
 
 
 def _message(error: BaseException) -> str:

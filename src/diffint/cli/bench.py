@@ -14,6 +14,7 @@ import typer
 
 from ..errors import InputError
 from ..formatting import counted, listed
+from ..interrupts import Stopped
 
 if TYPE_CHECKING:
     from ..bench.runner import Event
@@ -149,13 +150,13 @@ def run(
         try:
             with display() as tell:
                 run_grid(grid, store, jobs, limits, tell)
-        except SystemExit as stop:
+        except Stopped as stopped:
             typer.echo(
                 f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}, and the "
                 "same command goes on from there",
                 err=True,
             )
-            raise SystemExit(stop.code) from None
+            raise SystemExit(stopped.exit_code) from None
         asked = {cell for one in grid.runs() for cell in one.cells}
         rows = [row for cell, row in store.rows.items() if cell in asked]
     states = Counter(row.state for row in rows)
