@@ -19,7 +19,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.datasets import adbench_files, read_adbench
+from diffint.tables.datasets import adbench_files, read_adbench
 
 TABLES = [
     "4_breastw",

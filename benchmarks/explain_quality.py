@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffint import DiffInt
-from diffint.attribution import responsibilities
 from diffint.bench.protocol import make_trial
-from diffint.contributions import feature_contributions
-from diffint.datasets import adbench_files, read_adbench
 from diffint.estimator import resolve_jobs
+from diffint.explain.responsibility import responsibilities
+from diffint.score.parts import feature_contributions
+from diffint.tables.datasets import adbench_files, read_adbench
 from explain_rivals import GRADIENT_STEPS, METHODS, Matrix, Setting, counted_rows, neighbour_medians
 
 TABLES = [

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from diffint.attribution import responsibilities
-from diffint.compiled import forward, robust
-from diffint.compiled.forward import NORM_EPSILON
-from diffint.contributions import feature_contributions
-from diffint.intervals import MIN_MEMBERSHIP
-from diffint.model import FittedModel, Member
-from diffint.scoring import anomaly_scores
+from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
+from diffint.core.model import FittedModel, Member
+from diffint.engine.cpu import forward, robust
+from diffint.explain.responsibility import responsibilities
+from diffint.score.parts import feature_contributions
+from diffint.score.scoring import anomaly_scores
 
 Matrix = NDArray[np.float64]
 
@@ -67,7 +66,7 @@ def counted_rows() -> Iterator[Count]:
 
 
 def ours(setting: Setting, rows: Matrix) -> Matrix:
-    """`diffint.attribution.responsibilities`."""
+    """`diffint.explain.responsibility.responsibilities`."""
     return responsibilities(setting.model, rows, setting.n_jobs)
 
 

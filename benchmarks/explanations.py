@@ -33,12 +33,12 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.constraints import box_ends
-from diffint.datasets import adbench_files, read_adbench
-from diffint.importance import feature_importance
-from diffint.measuring import mean_memberships
-from diffint.model import FittedModel
-from diffint.parameters import softplus
+from diffint.core.model import FittedModel
+from diffint.engine.parameters import softplus
+from diffint.explain.constraints import box_ends
+from diffint.explain.importance import feature_importance
+from diffint.fit.boxes import mean_memberships
+from diffint.tables.datasets import adbench_files, read_adbench
 
 Matrix = NDArray[np.float64]
 BOX_TABLES = [

@@ -27,10 +27,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from diffint.compiled import layout, spectral
-from diffint.config import PAPER
-from diffint.gpu.launch import Launch
-from diffint.parameters import initial_parameters
+from diffint.core.config import PAPER
+from diffint.engine.cpu import layout, spectral
+from diffint.engine.gpu.launch import Launch
+from diffint.engine.parameters import initial_parameters
 
 FORWARD_INSTRUCTIONS, BACKWARD_INSTRUCTIONS = 5, 13
 # Of an H200: stated multiply-adds (two operations each) outside the tensor cores, and the

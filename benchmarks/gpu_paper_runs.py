@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from diffint.bench.protocol import make_trial
-from diffint.compiled.forward import NORM_EPSILON
-from diffint.config import PAPER, Config, paper_batch_size
-from diffint.datasets import LabelledTable, read_adbench
-from diffint.gpu.training import train_members_on_gpu
-from diffint.parameters import Parameters
-from diffint.scaling import fit_scaler
-from diffint.training import TrainingRun
+from diffint.core.config import PAPER, Config, paper_batch_size
+from diffint.core.constants import NORM_EPSILON
+from diffint.core.scaling import fit_scaler
+from diffint.engine.gpu.training import train_members_on_gpu
+from diffint.engine.parameters import Parameters
+from diffint.engine.training import TrainingRun
+from diffint.tables.datasets import LabelledTable, read_adbench
 
 COLUMNS = ("table", "seed", "roc_auc", "average_precision", "train_seconds_all_seeds", "device")
 

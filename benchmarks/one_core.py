@@ -18,7 +18,7 @@ from diffint.bench.baselines import METHODS
 from diffint.bench.protocol import find_tables, make_trial
 from diffint.bench.store import read_rows, write_rows
 from diffint.bench.worker import estimated_one_core_seconds
-from diffint.datasets import read_adbench
+from diffint.tables.datasets import read_adbench
 
 
 def estimate(path: Path, method: str) -> float:

@@ -19,8 +19,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from diffint import DiffInt, TrainingWarning
 from diffint.bench.protocol import make_trial
-from diffint.config import paper_batch_size
-from diffint.datasets import adbench_files, read_adbench
+from diffint.core.config import paper_batch_size
+from diffint.tables.datasets import adbench_files, read_adbench
 
 PAPER_AUROC = {
     "14_glass": "0.876 / 0.891",

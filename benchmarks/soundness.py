@@ -25,9 +25,9 @@ import torch
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.datasets import adbench_files, read_adbench
-from diffint.intervals import MIN_MEMBERSHIP
-from diffint.model import FittedModel, Member
+from diffint.core.constants import MIN_MEMBERSHIP
+from diffint.core.model import FittedModel, Member
+from diffint.tables.datasets import adbench_files, read_adbench
 
 CERTIFIED_TABLES = [
     *("4_breastw", "6_cardio", "7_Cardiotocography", "12_fault", "14_glass", "18_Ionosphere"),

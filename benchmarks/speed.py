@@ -2,10 +2,10 @@
 
     python benchmarks/speed.py [--data FOLDER] [--only layer fit peers scoring growth import floor]
 
-Ours against the eager torch version of the same mathematics (`diffint.network`), and against
-peers, each on two cores. The parts that need tables (fit, peers, scoring) take a folder of ADBench
-tables, by default the one that DIFFINT_ADBENCH names. Times on a shared machine are noisy: every
-figure is the ratio of two medians of interleaved repeats.
+Ours against the eager torch version of the same mathematics (`diffint.engine.reference.network`),
+and against peers, each on two cores. The parts that need tables (fit, peers, scoring) take a folder
+of ADBench tables, by default the one that DIFFINT_ADBENCH names. Times on a shared machine are
+noisy: every figure is the ratio of two medians of interleaved repeats.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import numpy as np
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.compiled import backward, forward, layout, spectral, steps
-from diffint.compiled.linear import TILE_ROWS, multiply_add, whole_tiles
-from diffint.compiled.team import meet, share
-from diffint.compiling import compiled
-from diffint.config import PAPER, paper_batch_size
-from diffint.datasets import adbench_files, read_adbench
+from diffint.core.config import PAPER, paper_batch_size
+from diffint.core.scaling import fit_scaler
+from diffint.engine.cpu import backward, forward, layout, spectral, steps
+from diffint.engine.cpu.linear import TILE_ROWS, multiply_add, whole_tiles
+from diffint.engine.cpu.team import meet, share
+from diffint.engine.kernel_cache import compiled
+from diffint.engine.parameters import initial_parameters
+from diffint.engine.training import Team, epoch_orders
 from diffint.estimator import resolve_jobs
-from diffint.parameters import initial_parameters
-from diffint.scaling import fit_scaler
-from diffint.training import Team, epoch_orders
+from diffint.tables.datasets import adbench_files, read_adbench
 
 TABLES = ("31_satimage-2", "32_shuttle")
 LAYER_SHAPES = ((64, 36, 20), (1024, 39, 20), (64, 274, 20), (64, 9, 12), (1024, 10, 12))
@@ -174,7 +174,7 @@ def bench_layer() -> None:
     """The interval layer, forward and backward, against eager tensors."""
     import torch
 
-    from diffint.network import IntervalLayer
+    from diffint.engine.reference.network import IntervalLayer
 
     header("Interval layer, forward + backward (rows, units, features)", "eager torch")
     for rows, features, least in LAYER_SHAPES:
@@ -206,7 +206,7 @@ def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def bench_fit(folder: Path, epochs: int = 60) -> None:
     """Whole fits of the paper configuration, same number of steps, against the eager loop."""
-    from diffint.network import train_eagerly
+    from diffint.engine.reference.network import train_eagerly
 
     header(f"Whole fit, paper configuration, {epochs} epochs", "eager loop")
     for name in TABLES:

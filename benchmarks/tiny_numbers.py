@@ -21,8 +21,8 @@ from sklearn.metrics import roc_auc_score
 from diffint import DiffInt
 from diffint.bench.protocol import find_tables, make_trial
 from diffint.bench.worker import processor_name
-from diffint.compiled import steps
-from diffint.datasets import read_adbench
+from diffint.engine.cpu import steps
+from diffint.tables.datasets import read_adbench
 
 TABLES = ("6_cardio", "28_pendigits", "26_optdigits", "48_arrhythmia")
 

@@ -20,8 +20,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.config import RECOMMENDED
-from diffint.datasets import adbench_files, read_adbench
+from diffint.core.config import RECOMMENDED
+from diffint.tables.datasets import adbench_files, read_adbench
 
 TABLES = [
     *("4_breastw", "6_cardio", "7_Cardiotocography", "12_fault", "14_glass", "18_Ionosphere"),

@@ -6,8 +6,7 @@ import numpy as np
 import pandas
 
 from diffint import DiffInt
-from diffint.datasets import breast_cancer
-from diffint.plots import (
+from diffint.show.plots import (
     bound_versus_error,
     box_projection,
     constraint_bars,
@@ -15,6 +14,7 @@ from diffint.plots import (
     score_histogram,
     waterfall,
 )
+from diffint.tables.datasets import breast_cancer
 
 FOLDER = Path(__file__).parent / "images"
 

@@ -9,8 +9,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from diffint import DiffInt
-from diffint.datasets import breast_cancer
-from diffint.formatting import number
+from diffint.core.formatting import number
+from diffint.tables.datasets import breast_cancer
 
 FOLDER = Path(__file__).parent / "images"
 NORMAL, ANOMALY, RANGE = "#0072b2", "#d55e00", "#9ecae1"  # safe for colour-blind readers

@@ -13,8 +13,8 @@ import pandas
 from PIL import Image
 
 from diffint import DiffInt
-from diffint.datasets import breast_cancer
-from diffint.report import ScoredTable, build_report
+from diffint.show.report import ScoredTable, build_report
+from diffint.tables.datasets import breast_cancer
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

@@ -161,7 +161,7 @@ class TestMissingValues:
         )
 
     def test_the_score_is_the_mean_over_present_features(self, fitted, rows):
-        from diffint.contributions import feature_contributions
+        from diffint.score.parts import feature_contributions
 
         x = rows[:20].copy()
         x[:, 3] = np.nan

@@ -94,7 +94,7 @@ def test_no_warning_about_settings_it_does_not_have():
 
 
 def test_every_setting_can_be_given():
-    from diffint.config import Config
+    from diffint.core.config import Config
 
     settings = set(DiffIntDetector().get_params())
     assert set(Config.names()) - settings == {"calibration"}  # PyOD thresholds by itself

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .config import Config
-from .errors import (
+from .core.config import Config
+from .core.errors import (
     CalibrationWarning,
     InputError,
     InputWarning,
@@ -12,11 +12,11 @@ from .errors import (
     TrainingError,
     TrainingWarning,
 )
-from .version import __version__
+from .core.version import __version__
 
 if TYPE_CHECKING:
+    from .core.model import FittedModel
     from .estimator import DiffInt
-    from .model import FittedModel
 
 __all__ = [
     "CalibrationWarning",

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .config import PAPER, RECOMMENDED, Config, check_false_positive_rate
-from .device import resolve_device
-from .errors import CalibrationWarning, InputError, InputWarning
-from .table import feature_names as names_of
-from .table import read_anomalies, read_table
+from .core.config import PAPER, RECOMMENDED, Config, check_false_positive_rate
+from .core.errors import CalibrationWarning, InputError, InputWarning
+from .engine.devices import resolve_device
+from .tables.frames import feature_names as names_of
+from .tables.frames import read_anomalies, read_table
 
 if TYPE_CHECKING:
     import pandas
 
-    from .certificate import Certificate
-    from .counterfactual import NearestNormal
-    from .global_explanation import GlobalExplanation
-    from .local_explanation import LocalExplanation
-    from .region import RegionCertificate
+    from .certify.regions import RegionCertificate
+    from .certify.rows import Certificate
+    from .explain.global_explanation import GlobalExplanation
+    from .explain.local_explanation import LocalExplanation
+    from .explain.nearest_normal import NearestNormal
 
 Scores = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     rows; the reconstruction error is the anomaly score. Cells may be missing (NaN).
 
     The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's. The
-    settings that shape the model are documented once, in `diffint.config.Config`.
+    settings that shape the model are documented once, in `diffint.core.config.Config`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored, as in scikit-learn's own outlier detectors.
         anomalies : True/False or 0/1 per row: known anomalies, left out of training.
         """
-        from .fitting import Task, fit_model
+        from .fit.pipeline import Task, fit_model
 
         # First of all, so that a fit that fails or is interrupted leaves no old model behind.
         self.__dict__.pop("model_", None)
@@ -160,7 +160,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
         A row with no value at all scores 0: nothing speaks against it.
         """
-        from .scoring import anomaly_scores
+        from .score.scoring import anomaly_scores
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -204,7 +204,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def reconstruct(self, X: Any) -> Scores:
         """What the model makes of each row, in original units. (rows, features)"""
-        from .scoring import reconstructions
+        from .score.scoring import reconstructions
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -214,7 +214,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def certify(self, X: Any) -> Certificate:
         """Proven lower bounds on the scores of rows; needs ``decoder="certified"``."""
-        from .certificate import certify
+        from .certify.rows import certify
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -227,7 +227,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             some features' names to theirs, the rest being unbounded; None leaves all unbounded.
         splits : how often a part of the region may be halved to tighten the bounds.
         """
-        from .region import certify_region
+        from .certify.regions import certify_region
 
         check_is_fitted(self, "model_")
         return certify_region(self.model_, lower, upper, splits, threshold=-self.offset_)
@@ -264,14 +264,14 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def explain_global(self) -> GlobalExplanation:
         """What the model learned: important features, and constraints with what they cover."""
-        from .global_explanation import explain_model
+        from .explain.global_explanation import explain_model
 
         check_is_fitted(self, "model_")
         return explain_model(self.model_)
 
     def explain(self, X: Any) -> LocalExplanation:
         """Why rows score as they do: their patterns, where they leave them, and what counts."""
-        from .local_explanation import explain_rows
+        from .explain.local_explanation import explain_rows
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -281,7 +281,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """The smallest set of feature changes found that brings each flagged row under the
         threshold, changing up to `max_changes` features.
         """
-        from .counterfactual import nearest_normal
+        from .explain.nearest_normal import nearest_normal
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -297,7 +297,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """
         import pandas
 
-        from .patterns import match_rows
+        from .score.nearest_pattern import match_rows
 
         check_is_fitted(self, "model_")
         table = read_table(self, X, reset=False)
@@ -317,7 +317,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file (safetensors), whole or not at all."""
-        from .persistence import save_model
+        from .persist.model_file import save_model
 
         check_is_fitted(self, "model_")
         save_model(
@@ -337,7 +337,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         `random_state`, `n_jobs`, `device` and `verbose` are not part of a model and start at
         their defaults.
         """
-        from .persistence import load_model
+        from .persist.model_file import load_model
 
         model, settings = load_model(path)
         estimator = cls(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyod.models.base import BaseDetector
 
-from .config import RECOMMENDED
+from .core.config import RECOMMENDED
 from .estimator import DiffInt
 
 

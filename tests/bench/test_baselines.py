@@ -15,8 +15,8 @@ from diffint.bench.baselines import METHODS, anomaly_scores, asked_methods, plug
 from diffint.bench.protocol import make_trial, scale_trial
 from diffint.bench.tccm import TCCM
 from diffint.bench.worker import Job, estimated_one_core_seconds, run_job, run_on_gpu
-from diffint.datasets import LabelledTable, read_adbench
-from diffint.errors import InputError
+from diffint.core.errors import InputError
+from diffint.tables.datasets import LabelledTable, read_adbench
 
 
 def test_the_registry_is_the_papers_and_two_more() -> None:

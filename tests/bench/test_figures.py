@@ -16,9 +16,9 @@ from diffint.bench.figures import (
     critical_difference_diagram,
     svg_bytes,
 )
-from diffint.plots.drawing import ANOMALY, BOX, INK, NORMAL
+from diffint.show.plots.drawing import ANOMALY, BOX, INK, NORMAL
 
-from ..test_plots import check_layout, texts_of
+from ..show.test_plots import check_layout, texts_of
 
 NAMES = (*METHODS, "a detector from outside with a very long name, v2")
 

@@ -15,8 +15,8 @@ from diffint.bench.protocol import (
     read_seeds,
     scale_trial,
 )
-from diffint.datasets import LabelledTable
-from diffint.errors import InputError
+from diffint.core.errors import InputError
+from diffint.tables.datasets import LabelledTable
 
 
 def test_the_48_tables_and_their_groups() -> None:

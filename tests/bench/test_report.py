@@ -12,7 +12,7 @@ import pytest
 from diffint.bench.protocol import TABLES
 from diffint.bench.report import write_report
 from diffint.bench.results import read_results
-from diffint.errors import InputError
+from diffint.core.errors import InputError
 
 from .synthetic import ABSENT, synthetic_rows
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diffint.bench.store import COLUMNS, Cell, Row, Store, frame_of, read_rows, write_rows
-from diffint.errors import InputError
+from diffint.core.errors import InputError
 
 OK = Row("45_wine", "KNN", "fair", 0, "ok", roc_auc=0.75, average_precision=0.5, fit_seconds=0.25)
 BAD = Row("45_wine", "KNN", "paper", 0, "error", "ValueError: a, \"b\"\nand 'c'")

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 
 from diffint import DiffInt
-from diffint.datasets import breast_cancer
+from diffint.tables.datasets import breast_cancer
 
 
 def run(*arguments, **options):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_outlier_detector
 
-from ..errors import InputError
+from ..core.errors import InputError
 from .protocol import Regime, TrainsOn
 
 
@@ -62,7 +62,7 @@ def _pyod(name: str, trains_on: TrainsOn = "everything", in_paper: bool = True) 
 
 def _diffint(preset: str) -> Callable[[int, int], Any]:
     def make(seed: int, n_rows: int) -> Any:
-        from ..config import PRESETS, paper_batch_size
+        from ..core.config import PRESETS, paper_batch_size
         from ..estimator import DiffInt
 
         settings = PRESETS[preset].to_dict()

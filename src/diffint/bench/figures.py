@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import Bbox
 
-from ..formatting import number
-from ..plots.drawing import (
+from ..core.formatting import number
+from ..show.plots.drawing import (
     ANOMALY,
     BOX,
     FAINT,

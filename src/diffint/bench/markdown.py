@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ..formatting import number
+from ..core.formatting import number
 
 MISSING = "–"
 _UNBROKEN = "\u00a0"  # a space that no line ends at

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from ..interrupts import undisturbed
+from ..cli.signals import undisturbed
 from .grid import Limits, Run
 from .store import State
 from .worker import ASKED, ONE_CORE, Job, Outcome, work

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from ..config import paper_batch_size
-from ..datasets import LabelledTable, adbench_files
-from ..errors import InputError
+from ..core.config import paper_batch_size
+from ..core.errors import InputError
+from ..tables.datasets import LabelledTable, adbench_files
 
 Scale = Literal["small", "medium", "large", "high-dimensional"]
 Regime = Literal["paper", "fair"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from ..files.whole import write_whole
+from ..tables.atomic_write import write_whole
 from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
 from .pages.common import METRIC_NAMES, Report, sentence
 from .pages.comparisons import comparisons_page

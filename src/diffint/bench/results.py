@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from ..errors import InputError
+from ..core.errors import InputError
 from .baselines import METHODS, OURS
 from .paper_numbers import METRICS, Metric
 from .protocol import REGIMES, SCALES, TABLES, Regime, asked_tables

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from ..errors import InputError
-from ..files.whole import write_whole
+from ..core.errors import InputError
+from ..tables.atomic_write import write_whole
 from .protocol import REGIMES, Regime
 
 if TYPE_CHECKING:

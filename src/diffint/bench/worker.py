@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets import LabelledTable, read_adbench
-from ..errors import InputError
-from ..version import __version__
+from ..core.errors import InputError
+from ..core.version import __version__
+from ..tables.datasets import LabelledTable, read_adbench
 from .baselines import Method, anomaly_scores, asked_methods
 from .protocol import TrainsOn, Trial, make_trial, scale_trial
 
@@ -131,8 +131,8 @@ def run_on_gpu(
     """All seeds of a DiffInt configuration in one launch."""
     import torch
 
-    from ..fitting import Task, fit_models
-    from ..scoring import anomaly_scores as model_scores
+    from ..fit.pipeline import Task, fit_models
+    from ..score.scoring import anomaly_scores as model_scores
 
     detector = method.make(job.seeds[0], len(table.x))
     config = detector.config

@@ -11,8 +11,7 @@ from typing import Annotated
 import pyarrow
 import typer
 
-from ..interrupts import Stopped, handling_stop_signals
-from ..version import __version__
+from ..core.version import __version__
 from . import bench
 from .constraints import constraints
 from .demo import demo
@@ -21,6 +20,7 @@ from .fit import fit
 from .info import info
 from .report import report
 from .score import score
+from .signals import Stopped, handling_stop_signals
 
 app = typer.Typer(
     name="diffint",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InputError
-from ..formatting import counted, listed
-from ..interrupts import Stopped
+from ..core.errors import InputError
+from ..core.formatting import counted, listed
+from .signals import Stopped
 
 if TYPE_CHECKING:
     from ..bench.runner import Event
@@ -103,8 +103,8 @@ def run(
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
-    from ..datasets import read_adbench
     from ..estimator import resolve_jobs
+    from ..tables.datasets import read_adbench
 
     chosen = asked_methods(names(methods), plugin or [])
     if any(name not in OURS and not method.plugin for name, method in chosen.items()):
@@ -223,7 +223,7 @@ def needs(*packages: tuple[str, str]) -> None:
 
 
 def _device(asked: str, used: bool) -> str:
-    from ..device import resolve_device
+    from ..engine.devices import resolve_device
 
     return resolve_device(asked, float("inf")) if used else "cpu"
 

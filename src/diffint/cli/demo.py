@@ -15,13 +15,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..files.reading import ReadingOptions
-from ..formatting import distinct_numbers
+from ..core.formatting import distinct_numbers
+from ..tables.files.reading import ReadingOptions
 from .report import write_report
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
-    from ..local_explanation import LocalExplanation
+    from ..explain.local_explanation import LocalExplanation
 
 _SEED = 0
 _REASONS = 3
@@ -41,8 +41,8 @@ def demo(
     import pandas
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    from ..datasets import breast_cancer
     from ..estimator import DiffInt
+    from ..tables.datasets import breast_cancer
 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; name a folder with --folder")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ..errors import InputError
-from ..files.reading import ReadingOptions, TableFile, open_table
+from ..core.errors import InputError
+from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, ScoredBatch, joined, scored_batches
 
 if TYPE_CHECKING:
-    from ..counterfactual import NearestNormal
     from ..estimator import DiffInt
-    from ..local_explanation import LocalExplanation
+    from ..explain.local_explanation import LocalExplanation
+    from ..explain.nearest_normal import NearestNormal
 
 
 def explain(
@@ -50,8 +50,8 @@ def explain(
 
     Example: diffint explain payments.diffint new.csv --top 3
     """
-    from ..counterfactual import nearest_normal
-    from ..local_explanation import explain_rows
+    from ..explain.local_explanation import explain_rows
+    from ..explain.nearest_normal import nearest_normal
 
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
         raise InputError("name the rows to explain by one of --row N, --id X and --top N")

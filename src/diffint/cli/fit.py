@@ -9,11 +9,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..config import PRESETS
-from ..errors import InputError
-from ..files.reading import ReadingOptions, TableFile, open_table
-from ..files.whole import check_place
-from ..formatting import counted, listed, number
+from ..core.config import PRESETS
+from ..core.errors import InputError
+from ..core.formatting import counted, listed, number
+from ..tables.atomic_write import check_place
+from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .streaming import check_columns
 

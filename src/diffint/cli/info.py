@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from ..formatting import counted, number
+from ..core.formatting import counted, number
 from . import arguments
 from .loading import load_detector
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
-from ..files.reading import TableFile
+from ..core.errors import InputError
+from ..tables.files.reading import TableFile
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt

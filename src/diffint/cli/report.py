@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from ..files.reading import ReadingOptions, open_table
-from ..files.whole import check_place, write_whole
-from ..formatting import counted
+from ..core.formatting import counted
+from ..tables.atomic_write import check_place, write_whole
+from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, scored_batches
@@ -66,8 +66,8 @@ def write_report(
     jobs: int = -1,
 ) -> int:
     """Score a file and write its report; the number of flagged rows."""
-    from ..report import build_report
-    from ..report.data import ScoredTable
+    from ..show.report import build_report
+    from ..show.report.data import ScoredTable
 
     threshold, n_features = -detector.offset_, detector.model_.n_features
     highest, scores = Highest(top, threshold), []

@@ -11,9 +11,9 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from ..files.reading import ReadingOptions, open_table
-from ..files.writing import table_writer
+from ..core.errors import InputError
+from ..tables.files.reading import ReadingOptions, open_table
+from ..tables.files.writing import table_writer
 from . import arguments
 from .loading import id_column_of, load_detector
 from .streaming import Highest, ScoredBatch, scored_batches
@@ -118,7 +118,7 @@ def _columns(
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
     """One line of reasons for the rows to be explained, nothing for the others."""
     from ..estimator import resolve_jobs
-    from ..local_explanation import explain_rows
+    from ..explain.local_explanation import explain_rows
 
     texts: list[str | None] = [None] * len(batch.scores)
     rows = np.flatnonzero(explained)

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from ..files.reading import TableFile
-from ..formatting import listed
+from ..core.errors import InputError
+from ..core.formatting import listed
+from ..tables.files.reading import TableFile
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
@@ -55,7 +55,7 @@ def scored_batches(
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file, scored; columns are found by name, in whatever order."""
     from ..estimator import resolve_jobs
-    from ..scoring import anomaly_scores
+    from ..score.scoring import anomaly_scores
 
     features = list(detector.model_.feature_names)
     check_columns(table, features, "the model needs")

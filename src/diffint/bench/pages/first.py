@@ -7,16 +7,8 @@ from collections.abc import Sequence
 
 import pandas
 
-from ...formatting import counted, listed, number
-from ..markdown import (
-    bold,
-    escaped,
-    p_text,
-    ranges_text,
-    rank_text,
-    table,
-    wrapped_names,
-)
+from ...core.formatting import counted, listed, number
+from ..markdown import bold, escaped, p_text, ranges_text, rank_text, table, wrapped_names
 from ..paper_numbers import METRICS, N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, TABLES, Regime
 from ..ranking import complete_tables

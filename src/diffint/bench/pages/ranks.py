@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas
 
-from ...formatting import counted
+from ...core.formatting import counted
 from ..markdown import MISSING, bold, p_text, rank_text, table
 from ..paper_numbers import COMPLETE_CASE, METRICS, N_COMPLETE, N_TABLES, POOL_SIZES, Metric
 from ..protocol import Regime

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...formatting import counted, number
+from ...core.formatting import counted, number
 from ..markdown import bold, escaped, score_text, table
 from ..paper_numbers import ROC_AUC, Metric
 from ..protocol import SCALES, Regime

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...formatting import listed, number
+from ...core.formatting import listed, number
 from ..markdown import MISSING, seconds_text, table
 from ..results import each
 from .common import Report, absent_line, shown_method

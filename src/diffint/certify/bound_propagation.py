@@ -1,0 +1,390 @@
+"""Intervals through one member: ranges of scaled rows to bounds on its score.
+
+`region` says how. All arithmetic is in float64, with `rounding`'s allowances for the float32 of
+the scorer. Arrays of boxes come first in every shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from ..core.constants import MIN_MEMBERSHIP, NORM_EPSILON
+from ..core.model import FittedModel, Member
+from ..core.scaling import Scaler
+from ..engine.cpu.interval_layer import log_box_memberships
+from .float_error import SLIGHT, UNIT_ROUNDOFF, decoder_rounding, encoder_rounding, sum_error
+
+Array = NDArray[np.float64]
+
+_LARGEST = 1.0 / MIN_MEMBERSHIP
+_EPSILON = float(np.float32(NORM_EPSILON))
+_MOST_DIRECTIONS = 200  # of each kind, along which the deviation is measured
+_EXPONENT_LIMIT = 50.0  # beyond it the clamp binds anyway
+# Bounds are rounded outwards to multiples of this, so that noise in the last bits of float64
+# does not show as a bound that grows when the region shrinks.
+_GRID = 2.0**-36
+
+
+class Range(NamedTuple):
+    """The least and the largest value, arrays of one shape."""
+
+    low: Array
+    high: Array
+
+    @property
+    def width(self) -> Array:
+        """How far apart they are."""
+        return self.high - self.low
+
+
+class ScaledBoxes(NamedTuple):
+    """What a scaler makes of boxes, as computed: (boxes, features); NaN where never seen."""
+
+    encoded: Range  # what the encoder sees
+    target: Range  # what the error is measured against
+
+
+class ScoreBounds(NamedTuple):
+    """score: (boxes,); influence: (boxes, features) how much of its width is due to a feature."""
+
+    score: Range
+    influence: Array
+
+
+def scale_boxes(scaler: Scaler, lower: Array, upper: Array, error: str) -> ScaledBoxes:
+    """The ranges of `Scaler.transform` over boxes; lower, upper: (boxes, features).
+
+    Subtracting, dividing, clipping and rounding never change the order of two values, so those of
+    the ends are exact. Only a constant's map is not monotone where values are clipped.
+    """
+    ends = [scaler.transform(end) for end in (lower, upper)]
+    clipped, unclipped = (Range(*(e[i].astype(np.float64) for e in ends)) for i in (0, 1))
+    if scaler.clips:
+        low, high = scaler.lower[0], scaler.upper[0]
+        for j in np.flatnonzero(~np.isnan(scaler.constant)):
+            below, above = lower[:, j] < scaler.constant[j], upper[:, j] > scaler.constant[j]
+            within = (lower[:, j] <= scaler.constant[j]) & (upper[:, j] >= scaler.constant[j])
+            clipped.low[:, j] = np.where(within, low, high)
+            clipped.high[:, j] = np.where(below | above, high, low)
+            lowest, highest = 2 * low - high, 2 * high - low
+            other = np.where(within, low, highest)
+            unclipped.low[:, j] = np.where(below, lowest, other)
+            other = np.where(within, low, lowest)
+            unclipped.high[:, j] = np.where(above, highest, other)
+    return ScaledBoxes(clipped, unclipped if error == "unclipped" else clipped)
+
+
+_NETWORKS: WeakKeyDictionary[Member, IntervalNetwork] = WeakKeyDictionary()
+
+
+def interval_network(model: FittedModel, member: Member) -> IntervalNetwork:
+    """A member for ranges instead of rows, made once."""
+    network = _NETWORKS.get(member)
+    if network is None:
+        network = _NETWORKS[member] = IntervalNetwork(model, member)
+    return network
+
+
+class IntervalNetwork:
+    """One member, for ranges instead of rows."""
+
+    def __init__(self, model: FittedModel, member: Member) -> None:
+        self.scaler, self.error = member.scaler, model.config.error
+        self.temperature = model.config.temperature
+        self.lower, self.upper = member.lower.astype(np.float64), member.upper.astype(np.float64)
+        self.encoder_rounding = encoder_rounding(member, self.temperature)
+        self.hidden = _HiddenLayer.of(model, member)
+        self.output_weight = member.decoder.output_weight.astype(np.float64)
+        self.output_bias = member.decoder.output_bias.astype(np.float64)
+        self.output_rounding = decoder_rounding(member, self.encoder_rounding).output
+
+    def scale(self, lower: Array, upper: Array) -> ScaledBoxes:
+        """Boxes in original units to scaled ranges. lower, upper: (boxes, features)"""
+        return scale_boxes(self.scaler, lower, upper, self.error)
+
+    def bound(self, boxes: ScaledBoxes) -> ScoreBounds:
+        """Bounds on the score of every row in each box."""
+        logs = self._log_memberships(boxes.encoded)
+        codes = self._codes(logs)
+        outputs = self._outputs(codes)
+        target = boxes.target
+        known = ~np.isnan(target.low)
+        count = np.maximum(known.sum(axis=1), 1)
+        beyond = np.maximum(target.low - outputs.high, outputs.low - target.high)
+        across = np.maximum(target.high - outputs.low, outputs.high - target.low)
+        low = np.where(known, np.maximum(beyond, 0.0), 0.0).sum(axis=1) / count
+        high = np.where(known, across, 0.0).sum(axis=1) / count
+        score = Range(
+            np.floor((low - SLIGHT * (1.0 + low)) / _GRID) * _GRID,
+            np.ceil((high + SLIGHT * (1.0 + high)) / _GRID) * _GRID,
+        )
+
+        # Of the score's width, a target's is its feature's own; the outputs' is shared out by
+        # how much a feature moves the logits of the units that may matter.
+        weight = codes.high / codes.high.sum(axis=1, keepdims=True)
+        moves = np.einsum("nk,nkj->nj", weight, logs.width)
+        shared = np.where(known, outputs.width, 0.0).sum(axis=1) / count
+        total = np.maximum(moves.sum(axis=1), np.finfo(float).tiny)
+        own = np.where(known, target.width, 0.0) / count[:, None]
+        return ScoreBounds(score, own + moves * (shared / total)[:, None])
+
+    def _log_memberships(self, encoded: Range) -> Range:
+        """log I, as computed. → (boxes, units, features)"""
+        low, high = encoded.low[:, None, :], encoded.high[:, None, :]
+        center = np.clip((self.lower + self.upper) / 2, low, high)
+        largest = np.maximum(
+            *(_reciprocals(x, self.lower, self.upper, self.temperature) for x in (low, high))
+        )
+        smallest = _reciprocals(center, self.lower, self.upper, self.temperature)
+        edge, rest = self.encoder_rounding.edge, self.encoder_rounding.feature + SLIGHT
+        largest = np.minimum(largest + edge * (largest - 1.0), _LARGEST)
+        smallest = np.maximum(smallest - edge * (smallest - 1.0), 1.0)
+        return Range(-np.log(largest) - rest, -np.log(smallest) + rest)
+
+    def _codes(self, logs: Range) -> Range:
+        """Codes before their sum is rounded: they sum to 1. → (boxes, units)"""
+        low, high = logs.low.sum(axis=2), logs.high.sum(axis=2)
+        error = self.encoder_rounding.unit + self.encoder_rounding.total * np.abs(low)
+        low, high = low - error, high + error
+        return Range(
+            np.maximum(_share(low, high) - SLIGHT, 0.0), np.minimum(_share(high, low) + SLIGHT, 1.0)
+        )
+
+    def _outputs(self, codes: Range) -> Range:
+        """Reconstructions, as computed. → (boxes, features)"""
+        layer = self.hidden
+        centered = Range(
+            layer.bias + _least(codes, layer.weight.T, layer.order[:, ::-1]) - layer.error,
+            layer.bias + _most(codes, layer.weight.T, layer.order) + layer.error,
+        )
+        stretch = layer.stretches(centered, codes)
+        inputs = layer.inputs(centered, stretch)
+        size = layer.sizes(centered, inputs)
+        outputs = Range(
+            -self._highest(codes, inputs, stretch, -1.0),
+            self._highest(codes, inputs, stretch, 1.0),
+        )
+        # LayerNorm bounds its outputs by themselves, however little is known of the deviation.
+        positive = np.maximum(self.output_weight, 0.0)
+        negative = np.minimum(self.output_weight, 0.0)
+        outputs = Range(
+            np.maximum(outputs.low, size.low @ positive + size.high @ negative + self.output_bias),
+            np.minimum(outputs.high, size.high @ positive + size.low @ negative + self.output_bias),
+        )
+        summed = size.high @ np.abs(self.output_weight) + np.abs(self.output_bias)
+        error = self.output_rounding * summed + SLIGHT * (1.0 + summed)
+        return Range(outputs.low - error, outputs.high + error)
+
+    def _highest(self, codes: Range, inputs: Range, stretch: Range, sign: float) -> Array:
+        """An upper bound on sign · output, from linear bounds on the ReLUs. → (boxes, features)"""
+        layer = self.hidden
+        low, high = inputs.low[:, :, None], inputs.high[:, :, None]
+        always = (low >= 0.0).astype(np.float64)
+        unsettled = (low < 0.0) & (high > 0.0)
+        chord = np.where(unsettled, high / np.where(unsettled, high - low, 1.0), always)
+        weight = sign * self.output_weight  # (hidden, features)
+        raising = weight > 0
+        slope = weight * np.where(raising, chord, always)  # (boxes, hidden, features)
+        offset = np.where(raising & unsettled, -weight * chord * low, 0.0).sum(axis=1)
+        offset += np.einsum("nij,i->nj", slope, layer.shift)
+        offset += np.einsum("nij,i->nj", np.abs(slope), layer.shift_error)
+        scaled = slope * layer.gain[:, None]
+        along = np.swapaxes(scaled, 1, 2) @ layer.weight.T  # (boxes, features, units)
+        stretched = _most(codes, along) + np.einsum("nij,i->nj", scaled, layer.bias)
+        stretched += np.einsum("nij,i->nj", np.abs(scaled), layer.error)
+        # Linear in the stretch, so largest at one of its ends.
+        ends = (stretch.low[:, None] * stretched, stretch.high[:, None] * stretched)
+        return np.asarray(np.maximum(*ends) + offset + sign * self.output_bias)
+
+
+@dataclass(frozen=True)
+class _HiddenLayer:
+    """The hidden layer as ReLU(gain · stretch · (code @ weight + bias) + shift).
+
+    weight: (units, hidden), the mean over the hidden layer taken out where there is a LayerNorm;
+    the stretch is then the inverse deviation, else 1. order: (hidden, units), from the unit with
+    the largest weight down. error, shift_error: (hidden,) what float32 adds before and after the
+    stretch; stretch_error: relative, of the stretch itself. along, lengths: (directions, units)
+    and (1, units), see `stretches`.
+    """
+
+    normalises: bool
+    weight: Array
+    bias: Array
+    order: NDArray[np.intp]
+    gain: Array
+    shift: Array
+    error: Array
+    shift_error: Array
+    stretch_error: float
+    along: Array
+    lengths: Array
+
+    @classmethod
+    def of(cls, model: FittedModel, member: Member) -> _HiddenLayer:
+        """A member's hidden layer."""
+        decoder, temperature = member.decoder, model.config.temperature
+        weight = decoder.hidden_weight.astype(np.float64)
+        bias = decoder.hidden_bias.astype(np.float64)
+        rounding = decoder_rounding(member, encoder_rounding(member, temperature))
+        error, width, u = rounding.hidden, weight.shape[1], UNIT_ROUNDOFF
+        normalises = model.config.decoder == "free"
+        gain, shift = np.ones(width), np.zeros(width)
+        if normalises:
+            weight -= weight.mean(axis=1, keepdims=True)
+            bias -= bias.mean()
+            gain, shift = (a.astype(np.float64) for a in (decoder.norm_gain, decoder.norm_shift))
+            # The mean: of what is in error already, summed and divided; then one subtraction.
+            size = rounding.hidden_size
+            mean_error = error.mean() + sum_error(width + 2) * size.mean()
+            error = error + mean_error + 2 * u * (size + size.mean())
+        vertices = weight + bias  # what a code of one unit alone gives
+        # |gain · normalised| ≤ |gain|·√width; a multiplication and an addition.
+        after = 3 * u * (1.01 * np.sqrt(width) * np.abs(gain) + np.abs(shift))
+        return cls(
+            normalises=normalises,
+            weight=weight,
+            bias=bias,
+            order=np.argsort(-weight.T, axis=1, kind="stable"),
+            gain=gain,
+            shift=shift,
+            error=error + SLIGHT,
+            shift_error=after if normalises else np.zeros(width),
+            # Squares, their sum, the division, the epsilon, the root, the inverse, the product.
+            stretch_error=0.5 * sum_error(width + 4) + 5 * u,
+            along=_directions(member, vertices, temperature) @ vertices.T
+            if normalises
+            else np.empty((0, len(weight))),
+            lengths=np.linalg.norm(vertices, axis=1)[None],
+        )
+
+    def stretches(self, centered: Range, codes: Range) -> Range:
+        """The inverse deviation. centered: (boxes, hidden); codes: (boxes, units) → (boxes,)
+
+        The deviation is the length of c(f)/√width. As c is linear in the code and codes sum to 1,
+        c is a mean of the units' own c weighted by the code: no longer than the mean of their
+        lengths, no shorter than the mean of their parts along any direction. The directions are
+        fixed, so that bounds stay monotone: those of the units, and of rows at their centers.
+        """
+        n_boxes, width = centered.low.shape
+        if not self.normalises:
+            return Range(np.ones(n_boxes), np.ones(n_boxes))
+        squares = _squares(centered)
+        error = float(np.linalg.norm(self.error)) + SLIGHT
+        shortest = np.maximum(_least(codes, self.along).max(axis=1) - error, 0.0)
+        longest = _most(codes, self.lengths)[:, 0] + error
+        least = np.maximum(squares.low.sum(axis=1), shortest**2) / width
+        most = np.minimum(squares.high.sum(axis=1), longest**2) / width
+        return Range(
+            (1.0 - self.stretch_error) / np.sqrt(most + _EPSILON),
+            (1.0 + self.stretch_error) / np.sqrt(least + _EPSILON),
+        )
+
+    def inputs(self, centered: Range, stretch: Range) -> Range:
+        """What the ReLUs see, the stretch being free of the rest. → (boxes, hidden)"""
+        low, high = stretch.low[:, None], stretch.high[:, None]
+        return self._after_norm(
+            Range(
+                centered.low * np.where(centered.low > 0, low, high),
+                centered.high * np.where(centered.high > 0, high, low),
+            )
+        )
+
+    def sizes(self, centered: Range, inputs: Range) -> Range:
+        """What the ReLUs give, one by one. → (boxes, hidden)
+
+        A normalised value c/√((c² + others)/width + ε) grows with c and shrinks towards 0 with
+        the squares of the others.
+        """
+        if self.normalises:
+            squares = _squares(centered)
+            least, most = (s.sum(axis=1, keepdims=True) - s for s in squares)
+            least = np.maximum(least, 0.0)
+            error = self.stretch_error + SLIGHT
+            low = self._normalised(centered.low, np.where(centered.low > 0, most, least))
+            high = self._normalised(centered.high, np.where(centered.high > 0, least, most))
+            alone = self._after_norm(Range(low - error * np.abs(low), high + error * np.abs(high)))
+            inputs = Range(np.maximum(inputs.low, alone.low), np.minimum(inputs.high, alone.high))
+        return Range(np.maximum(inputs.low, 0.0), np.maximum(inputs.high, 0.0))
+
+    def _normalised(self, value: Array, others: Array) -> Array:
+        return value / np.sqrt(
+            (value**2 + others) / value.shape[1] + float(np.float32(NORM_EPSILON))
+        )
+
+    def _after_norm(self, normed: Range) -> Range:
+        ends = normed.low * self.gain, normed.high * self.gain
+        return Range(
+            np.minimum(*ends) + self.shift - self.shift_error,
+            np.maximum(*ends) + self.shift + self.shift_error,
+        )
+
+
+def _directions(member: Member, vertices: Array, temperature: float) -> Array:
+    """Unit vectors along the units' own values (units, hidden), and those of rows at their centers.
+
+    → (directions, hidden)
+    """
+    n_units = len(vertices)
+    chosen = np.linspace(0, n_units - 1, min(n_units, _MOST_DIRECTIONS)).astype(np.intp)
+    center = member.center[chosen]
+    logs = log_box_memberships(center, member.lower, member.upper, temperature)
+    directions = np.concatenate([vertices[chosen], softmax(logs, axis=1) @ vertices])
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.asarray(directions / (np.maximum(lengths, np.finfo(float).tiny) * (1 + SLIGHT)))
+
+
+def _reciprocals(x: Array, lower: Array, upper: Array, temperature: float) -> Array:
+    """1/I, at most 1e8; 1 where x is missing. x: (rows, 1 or units, features) → with units"""
+    inverse = 1.0 / temperature
+    below = np.exp(np.minimum((lower - x) * inverse, _EXPONENT_LIMIT))
+    above = np.exp(np.minimum((x - upper) * inverse, _EXPONENT_LIMIT))
+    reciprocal = np.minimum((1.0 + below) * (1.0 + above), _LARGEST)
+    return np.where(np.isnan(reciprocal), 1.0, reciprocal)
+
+
+def _squares(values: Range) -> Range:
+    """The range of squares."""
+    low, high = values.low**2, values.high**2
+    straddles = (values.low <= 0) & (values.high >= 0)
+    return Range(np.where(straddles, 0.0, np.minimum(low, high)), np.maximum(low, high))
+
+
+def _share(own: Array, others: Array) -> Array:
+    """Softmax of each unit at its own logit with all others at theirs. (boxes, units)"""
+    largest = others.max(axis=1, keepdims=True)
+    weights = np.exp(others - largest)
+    rest = np.maximum(weights.sum(axis=1, keepdims=True) - weights, 0.0)
+    return np.asarray(1.0 / (1.0 + rest * np.exp(np.minimum(largest - own, 700.0))))
+
+
+def _most(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
+    """The largest Σ_k f_k·w_k over codes within their ranges that sum to 1: a knapsack.
+
+    codes: (boxes, units); weights: (functions, units) or (boxes, functions, units); order: of
+    each function's units from the largest weight down → (boxes, functions)
+    """
+    if order is None:
+        order = np.argsort(-weights, axis=-1)
+    if weights.ndim == 2:
+        weights, order = weights[None], order[None]
+    room = codes.width[:, None, :]
+    shape = np.broadcast_shapes(room.shape, order.shape)
+    order = np.broadcast_to(order, shape)
+    sorted_room = np.take_along_axis(np.broadcast_to(room, shape), order, axis=2)
+    sorted_weights = np.take_along_axis(np.broadcast_to(weights, shape), order, axis=2)
+    left = (1.0 - codes.low.sum(axis=1))[:, None, None]
+    taken = np.clip(left - (np.cumsum(sorted_room, axis=2) - sorted_room), 0.0, sorted_room)
+    base = (np.broadcast_to(weights, shape) @ codes.low[:, :, None])[:, :, 0]
+    return np.asarray(base + (taken * sorted_weights).sum(axis=2))
+
+
+def _least(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
+    """The smallest; order: from the smallest weight up."""
+    return -_most(codes, -weights, order)

@@ -1,0 +1,106 @@
+"""How far the scorer's float32 arithmetic can be from exact arithmetic.
+
+A certificate speaks about the score that `scoring` computes, not about the one that real numbers
+would give. What follows bounds the difference step by step, for `compiled/forward.py` and
+`intervals/cpu.py` as they are; none of it depends on the row or region, so that bounds stay
+monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most u, a sum of n
+products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes, and `cpu.exp`
+and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
+
+Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product): e^(x/τ)
+has a relative error of at most 2u·|x/τ| + 3u, and P = e^(lower/τ), Q = e^(−upper/τ) likewise, their
+arguments being clipped at 49. So in 1/I = 1 + P·Q + v·P + u·Q every term but the 1 has a relative
+error of at most `edge`; three additions, the multiplication into the product over features and
+what the clipping at 49 adds (below e⁻¹⁸) come to less than 5u, `feature`. A missing cell's factor
+is multiplied in and divided out again: the same 5u. A division and a multiplication make a code
+of the product: `unit`.
+
+Encoder, by differences (small τ, or values that are not clipped). The argument (lower − x)/τ is
+rounded three times; where it exceeds log 1e8 < 19 the clamp binds, so `edge` is at most 3u·20 + 3u.
+The logarithms and their running sum have relative errors of at most 3u and features·u: `total`.
+The softmax rounds differences of up to 87 once: `unit`.
+
+Both divide the codes by their sum, which has a relative error of at most (units + 3)·u that is the
+same for all: `scale`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.model import Member
+from ..engine.cpu import intervals as cpu
+
+UNIT_ROUNDOFF = 2.0**-24
+# Of float64 sums of up to a few thousand terms: far above what they can lose.
+SLIGHT = 1e-11
+_EXP = 3 * UNIT_ROUNDOFF
+_EXPONENT_LIMIT = 49.0
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EncoderRounding:
+    """Bounds on the errors of a computed code; the module says what each of them is.
+
+    The log box membership of a unit is off by at most Σ_j (edge·(1 − I_kj) + feature) + unit
+    + total·|log box membership|, and all codes by one more common factor 1 ± scale.
+    """
+
+    edge: float
+    feature: float
+    unit: float
+    total: float
+    scale: float
+
+    def log_box(self, n_features: int, lowest: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Error of log box memberships not below `lowest`, whatever the row."""
+        return n_features * (self.edge + self.feature) + self.unit - self.total * lowest
+
+
+def encoder_rounding(member: Member, temperature: float) -> EncoderRounding:
+    """The bounds for one member."""
+    u = UNIT_ROUNDOFF
+    n_units, n_features = member.center.shape
+    largest = 1.0 if member.scaler.clips else np.inf
+    scale = (n_units + 4) * u
+    if largest / temperature > cpu.SAFE_EXPONENT:
+        total = (n_features + 4) * u
+        return EncoderRounding(3 * u * 20 + _EXP, 4 * u, 87 * u + _EXP + 2 * u, total, scale)
+    ends = max(float(np.abs(member.lower).max()), float(np.abs(member.upper).max()))
+    bounds = min(ends / temperature, _EXPONENT_LIMIT)
+    cells = largest / temperature
+    edge = 1.01 * (2 * u * (max(cells, bounds) + bounds) + 2 * _EXP + 2 * u)
+    return EncoderRounding(edge, 5 * u, 4 * u, 0.0, scale)
+
+
+@dataclass(frozen=True)
+class DecoderRounding:
+    """Bounds on the errors of the decoder's two maps.
+
+    hidden: (hidden,) absolute error of the pre-activations, the codes' common factor included.
+    hidden_size: (hidden,) a bound on the magnitude of the pre-activations.
+    output: relative error of a sum over the hidden layer, of its sum of magnitudes.
+    """
+
+    hidden: Vector
+    hidden_size: Vector
+    output: float
+
+
+def decoder_rounding(member: Member, encoder: EncoderRounding) -> DecoderRounding:
+    """The bounds for one member."""
+    weight = member.decoder.hidden_weight.astype(np.float64)
+    n_units, width = weight.shape
+    size = np.abs(member.decoder.hidden_bias.astype(np.float64)) + np.abs(weight).max(axis=0)
+    relative = sum_error(n_units + 2) + encoder.scale
+    return DecoderRounding(relative * size, (1.0 + relative) * size, sum_error(width + 2))
+
+
+def sum_error(n: int) -> float:
+    """γ_n, of the sum of magnitudes of n products."""
+    return n * UNIT_ROUNDOFF / (1.0 - n * UNIT_ROUNDOFF)

@@ -1,0 +1,360 @@
+"""Proven bounds on the score of every row in an axis-aligned region.
+
+Intervals are pushed through the very steps that `scoring` takes: scaler, encoder, decoder, error.
+Every step is inclusion monotone: a smaller region gives bounds that lie within the larger one's.
+
+- Scaling is monotone also as computed, so the scaled ends are exact.
+- log I of an interval unit is unimodal around its center: its extremes are at the ends of the
+  range and at the point nearest to the center. Codes follow from all other units being at their
+  other extreme.
+- A code sums to 1. The extremes of a linear function of it, with every part between bounds, are
+  those of a fractional knapsack, found by sorting.
+- The hidden layer is replaced by linear bounds: a ReLU whose input may have either sign lies
+  between 0 and the chord over its range. Outputs are then bounded by linear functions of the code,
+  and these by knapsacks.
+- LayerNorm: subtracting the mean is linear and part of the weights; the deviation is bounded from
+  the ranges of what it is made of, and along fixed directions. For a fixed code the linear bounds
+  are linear in its inverse, so both ends of the inverse's range are enough.
+
+What intervals cannot see is that the row to be reconstructed and its code come from the same row.
+Splitting the region brings that back. `rounding` has the allowances for float32.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, InputTypeError
+from ..core.formatting import bounds_beside, exact_number, rounded_down, rounded_up
+from ..core.immutable import Frozen
+from ..core.model import FittedModel
+from ..core.scaling import Scaler
+from ..score.scoring import anomaly_scores
+from ..tables.frames import default_names
+from .bound_propagation import IntervalNetwork, Range, interval_network
+
+Array = NDArray[np.float64]
+
+_BATCH_BOXES = 16  # split at a time
+_BATCH_CELLS = 1_000_000  # (boxes, functions of the code, units) held at a time
+_ALONE = 1e-9  # a row's score alone and among others may differ by this
+
+
+@dataclass(frozen=True, eq=False)
+class RegionCertificate(Frozen):
+    """Bounds on the score of every complete row in a region.
+
+    lower, upper: no row in the region scores below or above. region_lower, region_upper:
+    (features,) its ends in original units. n_boxes: parts that it was split into.
+    threshold: rows that score higher are flagged; None where none was given.
+    """
+
+    feature_names: tuple[str, ...]
+    region_lower: Array
+    region_upper: Array
+    lower: float
+    upper: float
+    n_boxes: int
+    threshold: float | None = None
+
+    def certainly_flagged(self, threshold: float | None = None) -> bool:
+        """Whether every row in the region scores above the threshold."""
+        return self.lower > self._threshold(threshold)
+
+    def certainly_passed(self, threshold: float | None = None) -> bool:
+        """Whether no row in the region scores above the threshold."""
+        return self.upper <= self._threshold(threshold)
+
+    @property
+    def verdict(self) -> str:
+        """``"all flagged"``, ``"none flagged"`` or ``"undecided"``"""
+        if self.certainly_flagged():
+            return "all flagged"
+        return "none flagged" if self.certainly_passed() else "undecided"
+
+    def text(self) -> str:
+        """The region, its bounds and the verdict in plain language.
+
+        The region's ends are written in full, its bounds rounded outwards.
+        """
+        bounded = [
+            f"{name} {_range(low, high)}"
+            for name, low, high in zip(
+                self.feature_names, self.region_lower, self.region_upper, strict=True
+            )
+            if np.isfinite(low) or np.isfinite(high)
+        ]
+        where = ", ".join(bounded) if bounded else "any values at all"
+        low, high = rounded_down(self.lower), rounded_up(self.upper)
+        if self.threshold is not None:
+            low, high, threshold = bounds_beside(self.lower, self.upper, self.threshold)
+        lines = [f"Every complete row with {where} scores between {low} and {high}."]
+        if self.threshold is not None:
+            said = {
+                "all flagged": "all of them are certain to be flagged",
+                "none flagged": "none of them can be flagged",
+                "undecided": "whether they are flagged is not decided by these bounds; more "
+                "splits tighten them",
+            }[self.verdict]
+            lines.append(f"With the threshold at {threshold}, {said}.")
+        return "\n".join(lines)
+
+    def _threshold(self, threshold: float | None) -> float:
+        threshold = self.threshold if threshold is None else threshold
+        if threshold is None:
+            raise InputError("no threshold is known for this region; pass one")
+        return threshold
+
+
+def certify_region(
+    model: FittedModel,
+    lower: Any,
+    upper: Any,
+    splits: int = 0,
+    *,
+    threshold: float | None = None,
+) -> RegionCertificate:
+    """Bounds on the score of every complete row in a region.
+
+    lower, upper: ends in original units, one per feature or a mapping (or labelled series) from
+    names to ends, the rest being unbounded; None: unbounded. splits: how often a part may be
+    halved to tighten the bounds.
+    """
+    if isinstance(splits, bool) or not isinstance(splits, numbers.Integral) or splits < 0:
+        raise InputError(f"splits={splits!r} must be a whole number of at least 0")
+    region = _read_region(model.feature_names, lower, upper)
+    networks = [interval_network(model, member) for member in model.members]
+    boxes = _Boxes.bounded(model, networks, region[0][None], region[1][None])
+    left = int(splits)
+    while left > 0:
+        chosen = boxes.loosest(min(_BATCH_BOXES, left))
+        if not len(chosen):
+            break
+        left -= len(chosen)
+        boxes = boxes.with_split(chosen, model, networks)
+    return RegionCertificate(
+        feature_names=model.feature_names,
+        region_lower=region[0],
+        region_upper=region[1],
+        lower=max(float(boxes.score.low.min()), 0.0),
+        upper=float(boxes.score.high.max()),
+        n_boxes=len(boxes),
+        threshold=threshold,
+    )
+
+
+# --- Reading a region --------------------------------------------------------------------------
+
+
+def _read_region(names: tuple[str, ...], lower: Any, upper: Any) -> tuple[Array, Array]:
+    low, high = _read_ends(names, lower, "lower"), _read_ends(names, upper, "upper")
+    for j in np.flatnonzero(low > high):
+        raise InputError(
+            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])} "
+            f"above its upper end {exact_number(high[j])}; swap them"
+        )
+    for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)):
+        raise InputError(f"the region is empty: no finite value of {names[j]!r} lies in it")
+    return low, high
+
+
+def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
+    unbounded = -np.inf if which == "lower" else np.inf
+    if ends is None:
+        return np.full(len(names), unbounded)
+    if isinstance(ends, Mapping):
+        ends = _ends_by_name(names, list(ends), list(ends.values()), which)
+    elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
+        labels = list(ends.index)
+        counted_off = labels == list(range(len(names)))
+        if not counted_off or list(names) != default_names(len(names)):
+            ends = _ends_by_name(names, labels, list(ends), which)
+    elif hasattr(ends, "columns"):
+        raise InputTypeError(
+            f"{which} is a table; pass one row of it (.iloc[0]), or a mapping from feature names "
+            "to ends"
+        )
+    try:
+        array = np.asarray(ends)
+        if array.dtype.kind in "USmMc":
+            raise TypeError(f"{array.dtype} values")
+        array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(
+            f"{which} must hold one number per feature, or map feature names to numbers ({error})"
+        ) from error
+    if array.shape != (len(names),):
+        raise InputError(
+            f"{which} has shape {array.shape}, but there are {len(names)} features; pass one end "
+            "per feature, or a mapping from feature names to ends"
+        )
+    for j in np.flatnonzero(np.isnan(array)):
+        raise InputError(
+            f"{which} is NaN for feature {names[j]!r}; use {unbounded} where there is no end"
+        )
+    return array
+
+
+def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], which: str) -> Any:
+    """One end per feature, infinite where none is named. Names are compared as strings."""
+    values = np.full(len(names), -np.inf if which == "lower" else np.inf, dtype=object)
+    named = set()
+    for label, end in zip(labels, ends, strict=True):
+        name = str(label)
+        if name not in names:
+            known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
+            raise InputError(
+                f"{which} names {label!r}, which is no feature; there are {known}; to go by "
+                "position, pass a list or an array of one end per feature"
+            )
+        if name in named:
+            raise InputError(f"{which} names feature {name!r} more than once; give it one end")
+        named.add(name)
+        values[names.index(name)] = end
+    return values
+
+
+def _range(low: float, high: float) -> str:
+    lower, upper = exact_number(low), exact_number(high)
+    if low == high:
+        return f"= {lower}"
+    if np.isinf(low):
+        return f"≤ {upper}"
+    return f"≥ {lower}" if np.isinf(high) else f"in [{lower}, {upper}]"
+
+
+# --- Splitting ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Boxes:
+    """Parts of a region in original units, with bounds on the score in each.
+
+    lower, upper: (boxes, features); score: (boxes,); influence: (boxes, features) how much
+    splitting a feature promises, 0 where it cannot be split.
+    """
+
+    lower: Array
+    upper: Array
+    score: Range
+    influence: Array
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @classmethod
+    def bounded(
+        cls, model: FittedModel, networks: list[IntervalNetwork], lower: Array, upper: Array
+    ) -> _Boxes:
+        """Boxes with their bounds: means over the members."""
+        n_boxes, n_features = lower.shape
+        config = model.config
+        cells = config.n_units * max(n_features, config.hidden_width, config.n_units)
+        step = max(1, _BATCH_CELLS // cells)
+        low, high, influence = np.zeros(n_boxes), np.zeros(n_boxes), np.zeros(lower.shape)
+        single = np.ones(n_boxes, dtype=bool)
+        for start in range(0, n_boxes, step):
+            part = slice(start, start + step)
+            for network in networks:
+                scaled = network.scale(lower[part], upper[part])
+                bounds = network.bound(scaled)
+                low[part] += bounds.score.low / len(networks)
+                high[part] += bounds.score.high / len(networks)
+                influence[part] += bounds.influence
+                for ends in scaled:
+                    single[part] &= ~(ends.low < ends.high).any(axis=1)
+        if single.any():
+            # Every row in the box scales to the same values: its score can be computed.
+            rows = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
+            scores = anomaly_scores(model, rows[single])
+            margin = _ALONE * (1.0 + scores)
+            low[single], high[single] = scores - margin, scores + margin
+            influence[single] = 0.0
+        return cls(lower, upper, Range(low, high), np.where(lower < upper, influence, 0.0))
+
+    def loosest(self, count: int) -> NDArray[np.intp]:
+        """Boxes that hold the bounds back: of the lowest lower and the highest upper ones."""
+        open_boxes = np.flatnonzero(self.influence.max(axis=1) > 0)
+        lowest = open_boxes[np.argsort(self.score.low[open_boxes], kind="stable")]
+        highest = open_boxes[np.argsort(-self.score.high[open_boxes], kind="stable")]
+        both = np.stack([lowest, highest], axis=1).ravel()
+        return np.asarray(list(dict.fromkeys(both.tolist()))[:count], dtype=np.intp)
+
+    def with_split(
+        self, chosen: NDArray[np.intp], model: FittedModel, networks: list[IntervalNetwork]
+    ) -> _Boxes:
+        """The same with the chosen boxes split on their most influential feature."""
+        influence = self.influence.copy()
+        lower, upper, parents = [], [], []
+        for i in chosen:
+            cut, j = None, 0
+            while cut is None and influence[i].max() > 0:
+                j = int(influence[i].argmax())
+                cut = _cut(networks, self.lower[i, j], self.upper[i, j], j)
+                if cut is None:
+                    influence[i, j] = 0.0
+            if cut is None:
+                continue
+            for low, high in ((self.lower[i, j], cut[0]), (cut[1], self.upper[i, j])):
+                lower.append(self.lower[i].copy())
+                upper.append(self.upper[i].copy())
+                lower[-1][j], upper[-1][j] = low, high
+            parents += [i, i]
+        if not parents:
+            return _Boxes(self.lower, self.upper, self.score, influence)
+        new = _Boxes.bounded(model, networks, np.array(lower), np.array(upper))
+        kept = np.setdiff1d(np.arange(len(self)), parents)
+        score = Range(
+            np.maximum(new.score.low, self.score.low[parents]),
+            np.minimum(new.score.high, self.score.high[parents]),
+        )
+        return _Boxes(
+            np.concatenate([self.lower[kept], new.lower]),
+            np.concatenate([self.upper[kept], new.upper]),
+            Range(
+                np.concatenate([self.score.low[kept], score.low]),
+                np.concatenate([self.score.high[kept], score.high]),
+            ),
+            np.concatenate([influence[kept], new.influence]),
+        )
+
+
+def _cut(
+    networks: list[IntervalNetwork], low: float, high: float, j: int
+) -> tuple[float, float] | None:
+    """The upper end of the left and the lower end of the right part of [low, high]."""
+    for network in networks:
+        cut = _cut_of(network.scaler, network.error, low, high, j)
+        if cut is not None:
+            return cut
+    return None
+
+
+def _cut_of(
+    scaler: Scaler, error: str, low: float, high: float, j: int
+) -> tuple[float, float] | None:
+    constant = scaler.constant[j]
+    if low <= constant <= high and low < high:  # the constant alone is one part
+        if low < constant:
+            return float(np.nextafter(constant, -np.inf)), float(constant)
+        return float(constant), float(np.nextafter(constant, np.inf))
+    if not scaler.divisor[j] > 0 or not np.isnan(constant):
+        return None
+    ends = np.zeros((2, len(scaler.offset)))
+    ends[:, j] = low, high
+    clipped, unclipped = scaler.transform(ends)
+    first, last = (unclipped if error == "unclipped" else clipped)[:, j].astype(np.float64)
+    if not first < last:
+        return None
+    middle = (first + last) / 2
+    # The ends of the training range come first: beyond them the encoder sees no difference.
+    edge = min(max(middle, scaler.lower[j]), scaler.upper[j])
+    scaled = edge if first < edge < last else middle
+    cut = scaled * scaler.divisor[j] + scaler.offset[j]
+    return (float(cut), float(cut)) if low < cut < high else None

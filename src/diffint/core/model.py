@@ -1,0 +1,187 @@
+"""The value in the middle: what training makes, and everything else is a function of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import Calibration
+from .config import Config
+from .immutable import Frozen
+from .scaling import Scaler
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder(Frozen):
+    """The decoder's weights in force.
+
+    hidden_weight (units, hidden), hidden_bias (hidden,), norm_gain and norm_shift (hidden,) of
+    the LayerNorm (ones and zeros, and unused, when certified), output_weight (hidden, features),
+    output_bias (features,).
+    """
+
+    hidden_weight: Array
+    hidden_bias: Array
+    norm_gain: Array
+    norm_shift: Array
+    output_weight: Array
+    output_bias: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Member(Frozen):
+    """One trained network, in the units of its own scaler.
+
+    center, half_width: (units, features) the intervals [center − half_width, center + half_width].
+    support: (units, features) bias-corrected running mean of memberships during training.
+    mean_membership: (units, features) mean over the training rows, after training.
+    stability: (units, features) agreement of the matched units of all members, in [0, 1].
+    is_pattern: (units,) whether the unit is one of those that rows are matched to.
+    box_scale: half-widths of a unit's box, as a multiple of those of its intervals.
+    counted_rows: training rows, seen by the member or not, that the next three were counted on.
+    box_rows: (units,) rows wholly inside the box.
+    peers: (units, features) rows with a value of this feature that are inside all other sides: the
+        rows that a value can be compared with; peers_inside: those also inside this side.
+    training_coverage: (units, features) share of the member's rows inside the side of the box.
+    coverage: (units, features) the same of rows to be measured on.
+    coverage_counts: (features,) how many of those have a value.
+    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides, of
+        the rows that have a value in each.
+    coverage_rows: how many rows were measured on; `coverage_held_out`: whether the member had not
+        seen them.
+    history: (epochs,) training loss.
+    center_movement, half_width_movement: mean distance from the start, in scaled units.
+    n_rows: training rows of this member.
+    """
+
+    scaler: Scaler
+    center: Array
+    half_width: Array
+    decoder: Decoder
+    support: Array
+    mean_membership: Array
+    stability: Array
+    is_pattern: NDArray[np.bool_]
+    box_scale: float
+    counted_rows: int
+    box_rows: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    peers_inside: NDArray[np.int64]
+    training_coverage: Array
+    coverage: Array
+    coverage_counts: NDArray[np.int64]
+    joint_coverage: Array
+    coverage_rows: int
+    coverage_held_out: bool
+    history: NDArray[np.float64]
+    center_movement: float
+    half_width_movement: float
+    n_rows: int
+
+    @property
+    def lower(self) -> Array:
+        """(units, features)"""
+        return self.center - self.half_width
+
+    @property
+    def upper(self) -> Array:
+        """(units, features)"""
+        return self.center + self.half_width
+
+    @property
+    def box_half_width(self) -> Array:
+        """(units, features)"""
+        return np.float32(self.box_scale) * self.half_width
+
+    @property
+    def box_lower(self) -> Array:
+        """(units, features)"""
+        return self.center - self.box_half_width
+
+    @property
+    def box_upper(self) -> Array:
+        """(units, features)"""
+        return self.center + self.box_half_width
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSummary(Frozen):
+    """What is kept of the training columns, in original units.
+
+    levels: (levels,) quantile levels; quantiles: (features, levels).
+    bin_edges: (features, bins + 1); bin_counts: (features, bins).
+    missing_share: (features,); whole: (features,) whether all values were whole numbers.
+    """
+
+    levels: NDArray[np.float64]
+    quantiles: NDArray[np.float64]
+    bin_edges: NDArray[np.float64]
+    bin_counts: NDArray[np.int64]
+    missing_share: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """How the model came to be."""
+
+    n_rows: int
+    n_known_anomalies: int
+    n_blank_rows: int
+    batch_size: int
+    epochs: int
+    seconds: float
+    device: str
+    created: str
+    version: str
+
+
+@dataclass(frozen=True)
+class FlagRates:
+    """How often a certificate's flags are raised by the training rows themselves.
+
+    n_rows: how many of them that was measured on. The other values are shares of these rows;
+    `diffint.certify.rows.Certificate` says what the flags are.
+    """
+
+    n_rows: int
+    out_of_support: float
+    strict: float
+    strict_envelope: float
+    beyond_envelope: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted detector: plain arrays and a small config, immutable.
+
+    flag_rates: of a certified decoder; None in a file that was written without them.
+    """
+
+    config: Config
+    feature_names: tuple[str, ...]
+    members: tuple[Member, ...]
+    features: FeatureSummary
+    calibration: Calibration
+    training: TrainingSummary
+    flag_rates: FlagRates | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    def __repr__(self) -> str:
+        return (
+            f"FittedModel({self.n_features} features, {len(self.members)} members of "
+            f"{self.config.n_units} units, trained on {self.training.n_rows} rows)"
+        )
+
+
+def joint_depth(n_features: int) -> int:
+    """How many of a unit's intervals are measured together."""
+    return min(n_features, 10)

@@ -1,0 +1,147 @@
+"""Rows to codes, reconstructions and scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.constants import NORM_EPSILON
+from ..kernel_cache import compiled, compiled_sums
+from . import intervals as cpu
+from .intervals import exp, log
+from .linear import copy, multiply_add, start_with, whole_tiles
+
+_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
+
+
+@compiled
+def set_bounds(w, shape, work, first, last):
+    """Bounds of the features first..last from centers and width logits, and their exponentials.
+
+    work.slope gets the derivative of the half-width by its logit.
+    """
+    for j in range(first, last):
+        for k in range(w.center.shape[1]):
+            logit = w.width_logit[j, k]
+            power = exp(-abs(logit))
+            half = max(logit, _ZERO) + log(_ONE + power)
+            work.slope[j, k] = (_ONE if logit > _ZERO else power) / (_ONE + power)
+            work.lower[j, k] = w.center[j, k] - half
+            work.upper[j, k] = w.center[j, k] + half
+    if not shape.by_difference:
+        cpu.unit_exponentials(
+            work.lower[first:last],
+            work.upper[first:last],
+            shape.temperature,
+            work.p[first:last],
+            work.q[first:last],
+            work.c[first:last],
+        )
+
+
+@compiled_sums
+def encode(shape, work, first, last, rows, with_logs):
+    """Codes of the rows first..last of work.x, and their log box memberships if asked for.
+
+    first and last are whole tiles; rows from `rows` on are neutral. The bounds must be set.
+    """
+    x = work.x[first : min(last, max(rows, first))]
+    log_box, code = work.log_box[first:last], work.code[first:last]
+    if shape.by_difference:
+        cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
+        softmax(log_box, shape.units, code)
+        return
+    u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
+    cpu.row_exponentials(x, shape.temperature, u, v)
+    cpu.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
+    if with_logs:
+        cpu.product_logs(code, exponent, u.shape[1], log_box)
+    cpu.product_codes(code, exponent, shape.units)
+
+
+@compiled_sums
+def softmax(logs, n_units, code):
+    """Codes (rows, padded units) from log box memberships; units that only pad get 0."""
+    for b in range(logs.shape[0]):
+        largest = logs[b, 0]
+        for k in range(n_units):
+            largest = max(largest, logs[b, k])
+        total = _ZERO
+        for k in range(n_units):
+            value = exp(logs[b, k] - largest)
+            code[b, k] = value
+            total += value
+        for k in range(n_units):
+            code[b, k] /= total
+        for k in range(n_units, code.shape[1]):
+            code[b, k] = _ZERO
+
+
+@compiled_sums
+def decode(w, shape, work, first, last):
+    """work.output of the rows first..last from work.code, with the weights in force in `work`."""
+    start_with(work.normed[first:last], w.hidden_bias)
+    multiply_add(work.code[first:last, : shape.units], work.hidden_weight, work.normed[first:last])
+    width = np.float32(shape.hidden)
+    for b in range(first, last):
+        pre, activation = work.normed[b], work.activation[b]
+        if shape.certified:
+            for i in range(pre.shape[0]):
+                activation[i] = max(pre[i], _ZERO)
+            continue
+        total, squares = _ZERO, _ZERO
+        for i in range(shape.hidden):
+            total += pre[i]
+        mean = total / width
+        for i in range(shape.hidden):
+            pre[i] -= mean
+            squares += pre[i] * pre[i]
+        inverse = _ONE / np.sqrt(squares / width + np.float32(NORM_EPSILON))
+        work.inverse_deviation[b] = inverse
+        for i in range(shape.hidden):
+            normed = pre[i] * inverse
+            pre[i] = normed
+            activation[i] = max(normed * w.norm_gain[i] + w.norm_shift[i], _ZERO)
+        for i in range(shape.hidden, pre.shape[0]):
+            pre[i] = _ZERO
+            activation[i] = _ZERO
+    start_with(work.output[first:last], w.output_bias)
+    multiply_add(work.activation[first:last], work.output_weight, work.output[first:last])
+
+
+@compiled_sums
+def _mean_error(target, output):
+    """Mean absolute difference over the present features, 0 where there are none."""
+    total, present = 0.0, 0.0
+    for j in range(target.shape[0]):
+        missing = target[j] != target[j]
+        error = abs(np.float64(target[j]) - np.float64(output[j]))
+        total += 0.0 if missing else error
+        present += 0.0 if missing else 1.0
+    return total / max(present, 1.0)
+
+
+@compiled
+def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
+    """Score rows with the weights in force and the bounds already set in `work`.
+
+    clipped, target: (rows, features). scores: (rows,) mean absolute error over present features
+    (0 where none is present). Unless they are empty, best gets each row's unit with the largest
+    code (rows,), outputs the reconstructions (rows, features) and logs the log box memberships
+    (rows, units).
+    """
+    block = work.x.shape[0]
+    for start in range(0, clipped.shape[0], block):
+        rows = min(block, clipped.shape[0] - start)
+        full = whole_tiles(rows)
+        copy(clipped[start : start + rows], work.x)
+        encode(shape, work, 0, full, rows, logs.shape[0] > 0)
+        decode(w, shape, work, 0, full)
+        for b in range(rows):
+            scores[start + b] = _mean_error(target[start + b], work.output[b])
+        if best.shape[0] > 0:
+            for b in range(rows):
+                best[start + b] = np.argmax(work.code[b, : shape.units])
+        if outputs.shape[0] > 0:
+            copy(work.output[:rows, : shape.features], outputs[start : start + rows])
+        if logs.shape[0] > 0:
+            copy(work.log_box[:rows, : shape.units], logs[start : start + rows])

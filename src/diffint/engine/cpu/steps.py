@@ -1,0 +1,243 @@
+"""The training step: forward, backward, Adam and the running support.
+
+A step has two parts with a barrier after each. By rows: codes, reconstructions, losses and the
+gradients that belong to a row. By parameters: the sums over the rows, Adam, and what the next
+step needs of the parameters (bounds and transposed weights). A thread has its share of the rows
+and its share of the parameters, and every sum runs in the same order whatever the shares, so the
+number of threads does not change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernel_cache import compiled, flush_tiny_numbers, set_float_mode
+from .backward import (
+    column_sums,
+    hidden_weight_gradients,
+    interval_gradients,
+    norm_gradients,
+    output_weight_gradients,
+    row_gradients,
+)
+from .forward import decode, encode, set_bounds
+from .intervals import LANES
+from .linear import TILE_ROWS, transpose, whole_tiles
+from .spectral import through_normalisation, use_weights
+from .team import meet, share
+
+_BETA1, _BETA2, _ADAM_EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
+_ONE = np.float32(1.0)
+_BLOCK_ROWS = 64  # taken from codes to gradients at a time, so that all of it stays in cache
+
+
+@compiled
+def _adam(w, g, first, second, rate, correction1, correction2):
+    """One Adam step on a vector."""
+    for i in range(w.shape[0]):
+        slope = g[i]
+        m = _BETA1 * first[i] + (_ONE - _BETA1) * slope
+        s = _BETA2 * second[i] + (_ONE - _BETA2) * slope * slope
+        first[i] = m
+        second[i] = s
+        w[i] -= rate * (m / correction1) / (np.sqrt(s / correction2) + _ADAM_EPSILON)
+
+
+@compiled
+def _adam_rows(w, g, first, second, start, stop, rate, correction1, correction2):
+    """One Adam step on rows of a matrix."""
+    for i in range(start, stop):
+        _adam(w[i], g[i], first[i], second[i], rate, correction1, correction2)
+
+
+@compiled
+def _adam_part(w, g, first, second, start, stop, rate, correction1, correction2):
+    """One Adam step on a part of a vector."""
+    _adam(
+        w[start:stop],
+        g[start:stop],
+        first[start:stop],
+        second[start:stop],
+        rate,
+        correction1,
+        correction2,
+    )
+
+
+@compiled
+def _update_support(support, weight, decay, work, rows, first, last):
+    """Running means of the batch-mean membership; a feature absent from the batch is left out."""
+    full = whole_tiles(rows)
+    for j in range(first, last):
+        present = 0
+        for b in range(rows):
+            present += work.x[b, j] == work.x[b, j]
+        if present == 0:
+            continue
+        neutral = np.float32(full - present)
+        portion = (1.0 - decay) / present
+        weight[j] = weight[j] * decay + (1.0 - decay)
+        for k in range(support.shape[1]):
+            support[j, k] = decay * support[j, k] + portion * (work.total[j, k] - neutral)
+
+
+@compiled
+def prepare(w, shape, spectral, work, thread, threads):
+    """What a step needs of the parameters, for this thread's share of them."""
+    if shape.certified:
+        if thread == 0:
+            use_weights(w, spectral, work)
+        if not meet(work.team, threads):
+            return
+    first, last = share(shape.features, 1, thread, threads)
+    set_bounds(w, shape, work, first, last)
+    first, last = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
+    transpose(work.hidden_weight, work.hidden_transposed, first, last)
+    first, last = share(w.output_weight.shape[0], TILE_ROWS, thread, threads)
+    transpose(work.output_weight, work.output_transposed, first, last)
+
+
+@compiled
+def step_loop(
+    thread,
+    threads,
+    data,
+    order,
+    first_row,
+    last_row,
+    batch_size,
+    step,
+    schedule,
+    shape,
+    w,
+    g,
+    moment1,
+    moment2,
+    spectral,
+    work,
+    support,
+    support_weight,
+    support_decay,
+):
+    """Train on data[order[first_row:last_row]] in batches, as one of `threads` threads.
+
+    → (Σ of row losses, steps done)
+    """
+    loss = 0.0
+    start = first_row
+    features = share(shape.features, 1, thread, threads)
+    units = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
+    hidden = share(w.output_weight.shape[0], TILE_ROWS, thread, threads)
+    outputs = share(w.output_bias.shape[0], LANES, thread, threads)
+    while start < last_row:
+        # The certified decoder's weights are prepared from parameters of every thread's share.
+        if shape.certified and not meet(work.team, threads):
+            return loss, step
+        prepare(w, shape, spectral, work, thread, threads)
+        if not meet(work.team, threads):
+            return loss, step
+        rows = min(batch_size, last_row - start)
+        first, last = share(whole_tiles(rows), TILE_ROWS, thread, threads)
+        for b in range(first, min(last, rows)):
+            for j in range(shape.features):
+                work.x[b, j] = data[order[start + b], j]
+        for block in range(first, last, _BLOCK_ROWS):
+            end = min(block + _BLOCK_ROWS, last)
+            encode(shape, work, block, end, rows, False)
+            decode(w, shape, work, block, end)
+            row_gradients(w, shape, work, block, end, rows, schedule.coverage_weight)
+        if not meet(work.team, threads):
+            return loss, step
+
+        for b in range(rows):
+            loss += work.row_loss[b]
+        interval_gradients(
+            w, g, shape, work, rows, features[0], features[1], schedule.coverage_weight
+        )
+        hidden_weight_gradients(g, work, rows, units[0], units[1])
+        output_weight_gradients(g, work, rows, hidden[0], hidden[1])
+        column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
+        if not shape.certified:
+            norm_gradients(g, work, rows, hidden[0], hidden[1])
+        column_sums(work.d_output, rows, outputs[0], outputs[1], g.output_bias)
+        if shape.certified:  # needs whole gradients: one thread
+            if not meet(work.team, threads):
+                return loss, step
+            if thread == 0:
+                through_normalisation(g, work, spectral)
+            if not meet(work.team, threads):
+                return loss, step
+
+        rate = schedule.learning_rate
+        if schedule.cosine:
+            rate *= 0.5 * (1.0 + np.cos(np.pi * step / schedule.total_steps))
+        step += 1
+        a, interval_a = np.float32(rate), np.float32(rate * schedule.interval_rate)
+        b1 = np.float32(1.0 - float(_BETA1) ** step)
+        b2 = np.float32(1.0 - float(_BETA2) ** step)
+        m, s = moment1, moment2
+        first, last = features
+        _adam_rows(w.center, g.center, m.center, s.center, first, last, interval_a, b1, b2)
+        _adam_rows(
+            w.width_logit,
+            g.width_logit,
+            m.width_logit,
+            s.width_logit,
+            first,
+            last,
+            interval_a,
+            b1,
+            b2,
+        )
+        _update_support(support, support_weight, support_decay, work, rows, first, last)
+        first, last = units
+        _adam_rows(
+            w.hidden_weight,
+            g.hidden_weight,
+            m.hidden_weight,
+            s.hidden_weight,
+            first,
+            last,
+            a,
+            b1,
+            b2,
+        )
+        first, last = hidden
+        _adam_rows(
+            w.output_weight,
+            g.output_weight,
+            m.output_weight,
+            s.output_weight,
+            first,
+            last,
+            a,
+            b1,
+            b2,
+        )
+        _adam_part(
+            w.hidden_bias, g.hidden_bias, m.hidden_bias, s.hidden_bias, first, last, a, b1, b2
+        )
+        _adam_part(w.norm_gain, g.norm_gain, m.norm_gain, s.norm_gain, first, last, a, b1, b2)
+        _adam_part(w.norm_shift, g.norm_shift, m.norm_shift, s.norm_shift, first, last, a, b1, b2)
+        first, last = outputs
+        _adam_part(
+            w.output_bias, g.output_bias, m.output_bias, s.output_bias, first, last, a, b1, b2
+        )
+        start += rows
+    return loss, step
+
+
+def train_steps(*arguments: Any) -> tuple[float, int]:
+    """`step_loop` in this thread, without numbers below 1e-38.
+
+    Codes of far boxes and Adam's moments hold many, no sum notices them, and on some processors
+    training with them takes ten times as long.
+    """
+    mode = flush_tiny_numbers()
+    try:
+        loss, step = step_loop(*arguments)
+    finally:
+        set_float_mode(mode)
+    return loss, step

@@ -1,0 +1,36 @@
+"""Where to train."""
+
+from __future__ import annotations
+
+from ..core.errors import InputError
+
+# Elements (rows × units × features × members × epochs) from which loading torch and compiling for
+# a GPU pays: several minutes of one core.
+_WORTH_A_GPU = 1e12
+
+
+def resolve_device(device: object, elements: float) -> str:
+    """``"cpu"`` or ``"cuda"`` from what the user asked for, or an error that says what to do.
+
+    elements: how much there is to train; ``"auto"`` does not look for a GPU below what pays.
+    """
+    if device == "cpu":
+        return "cpu"
+    if device == "auto":
+        return "cuda" if elements >= _WORTH_A_GPU and _cuda_problem() is None else "cpu"
+    if device == "cuda" or (isinstance(device, str) and device.startswith("cuda:")):
+        problem = _cuda_problem()
+        if problem is not None:
+            raise InputError(f"device={device!r} cannot be used: {problem}; use device='cpu'")
+        return str(device)
+    raise InputError(f"device={device!r} is not one of 'auto', 'cpu', 'cuda'")
+
+
+def _cuda_problem() -> str | None:
+    """Why there is no CUDA training here; None if there is."""
+    try:
+        import torch
+        import triton  # noqa: F401
+    except ImportError:
+        return "training on a GPU needs torch and triton (pip install 'diffint-ad[gpu]')"
+    return None if torch.cuda.is_available() else "torch sees no CUDA GPU"

@@ -1,0 +1,171 @@
+"""How hot loops are compiled: once, without the GIL, kept on disk where that is possible."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core.caching import FunctionCache
+from numba.extending import intrinsic
+
+# Not "reassoc": with it the same row could be summed in another order beside other rows.
+# Not "nnan"/"ninf": missing values and overflow to infinity are part of the contract.
+_EXACT_ORDER = {"nsz", "contract"}
+_ANY_ORDER = _EXACT_ORDER | {"reassoc"}
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile element-wise loops: every element's arithmetic is the same wherever it stands."""
+    return _compile(function, _EXACT_ORDER)
+
+
+def compiled_sums(function: Callable[..., Any]) -> Any:
+    """Compile loops with reductions, whose sums may be reordered so that they vectorise."""
+    return _compile(function, _ANY_ORDER)
+
+
+def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
+    # Inlined, always: of a function that is called, the linker takes the first copy it meets, and
+    # the copies are not optimised alike. Which one that is depends on whether code was compiled in
+    # this process or read from disk, and a seed would not give the same bits in both.
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    dispatcher = njit(fastmath=fastmath, **options)(function)
+    # No folder that can be written to: compile in every process.
+    with contextlib.suppress(RuntimeError):
+        dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+def is_at_hand(dispatcher: Any) -> bool:
+    """Whether a compiled function has been compiled before, in this process or another one."""
+    if dispatcher.signatures:
+        return True
+    cache = dispatcher._cache
+    return isinstance(cache, _KernelCache) and cache.holds_code()
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache on disk, stamped with the sources of all kernels.
+
+    Numba looks only at the file of the function itself, but compiled code holds the functions it
+    calls as well: after a change of those it would go on running the old ones.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _kernel_sources()
+
+    def holds_code(self) -> bool:
+        """Whether there is code of today's sources."""
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            return bool(self._cache_file._load_index())
+        return False
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        # A disk that is full or became read-only costs the cache, not the fit.
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, data)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(signature, target_context)
+        except (OSError, EOFError, pickle.UnpicklingError):  # unreadable or half written
+            return None
+
+
+@functools.cache
+def _kernel_sources() -> str:
+    """A digest of every file whose code may end up in a kernel."""
+    package = Path(__file__).parents[1]
+    files = [
+        Path(__file__),
+        package / "core" / "constants.py",
+        *(package / "engine" / "cpu").glob("*.py"),
+    ]
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def float_bits(_typing: Any, _value: Any) -> Any:
+    """The bits of a float32 as int32."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_float(_typing: Any, _value: Any) -> Any:
+    """The float32 with these int32 bits."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+_MODE = ir.IntType(32)
+_FLUSH_TINY = 0x8040  # of the x86 control register: tiny results and operands count as zero
+
+
+@compiled
+def flush_tiny_numbers():  # type: ignore[no-untyped-def]
+    """From here on this thread takes numbers below the smallest normal float (1e-38) for zero.
+
+    Intel's processors compute with such numbers a hundred times slower than with others. Other
+    kinds of processors than x86 do not, and are left alone. → what `set_float_mode` wants back
+    """
+    mode = _float_mode()
+    set_float_mode(mode | _FLUSH_TINY)
+    return mode
+
+
+@compiled
+def set_float_mode(mode):  # type: ignore[no-untyped-def]
+    """Compute as before `flush_tiny_numbers`, which returned the mode."""
+    _load_float_mode(mode)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_mode(_typing: Any) -> Any:
+    """The control register of this thread's vector arithmetic."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
+        place = builder.alloca(_MODE)
+        builder.store(_MODE(0), place)
+        _float_mode_instruction(builder, "stmxcsr", place)
+        return builder.load(place)
+
+    return types.int32(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _load_float_mode(_typing: Any, _mode: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        place = builder.alloca(_MODE)
+        builder.store(args[0], place)
+        _float_mode_instruction(builder, "ldmxcsr", place)
+        return context.get_dummy_value()
+
+    return types.void(types.int32), generate
+
+
+def _float_mode_instruction(builder: Any, name: str, place: Any) -> None:
+    """Store or load the control register, where there is one."""
+    if not builder.module.triple.startswith("x86"):
+        return
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte])
+    instruction = builder.module.declare_intrinsic(f"llvm.x86.sse.{name}", (), kind)
+    builder.call(instruction, [builder.bitcast(place, byte)])

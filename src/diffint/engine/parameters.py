@@ -1,0 +1,97 @@
+"""The trainable arrays of one member and how they start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.config import Config
+
+Array = NDArray[np.float32]
+
+_GAUSSIAN_START = 0.1  # standard deviation of centers and width logits in the paper
+_NARROWEST_START = 0.05  # half-width floor of the data start, in scaled units
+
+
+@dataclass
+class Parameters:
+    """Intervals and decoder of one member, float32.
+
+    center, width_logit: (units, features); the half-width is softplus(width_logit).
+    hidden_weight: (units, hidden); hidden_bias: (hidden,).
+    norm_gain, norm_shift: (hidden,) of the LayerNorm; unused ones and zeros when certified.
+    output_weight: (hidden, features); output_bias: (features,).
+    """
+
+    center: Array
+    width_logit: Array
+    hidden_weight: Array
+    hidden_bias: Array
+    norm_gain: Array
+    norm_shift: Array
+    output_weight: Array
+    output_bias: Array
+
+    @property
+    def half_width(self) -> Array:
+        """(units, features) Δ = softplus(width_logit)"""
+        return softplus(self.width_logit)
+
+
+def softplus(x: NDArray[Any]) -> Array:
+    """log(1 + e^x), without overflow."""
+    return np.logaddexp(np.float32(0), x).astype(np.float32)
+
+
+def inverse_softplus(y: NDArray[Any]) -> Array:
+    """The x with softplus(x) = y > 0."""
+    y = np.asarray(y, dtype=np.float64)
+    return (y + np.log(-np.expm1(-y))).astype(np.float32)
+
+
+def initial_parameters(
+    rng: np.random.Generator, rows: NDArray[np.float32], config: Config
+) -> Parameters:
+    """The start of one member. rows: (rows, features), scaled, NaN where missing."""
+    n_rows, n_features = rows.shape
+    shape = (config.n_units, n_features)
+    if config.init == "gaussian":
+        center = rng.normal(0.0, _GAUSSIAN_START, shape)
+        width_logit = rng.normal(0.0, _GAUSSIAN_START, shape)
+    else:
+        chosen = rng.choice(n_rows, config.n_units, replace=config.n_units > n_rows)
+        mean, deviation = _mean_and_deviation(rows)
+        center = np.where(np.isnan(rows[chosen]), mean, rows[chosen])
+        half_width = np.maximum(deviation, _NARROWEST_START)
+        width_logit = np.broadcast_to(inverse_softplus(half_width), shape)
+    hidden_weight, hidden_bias = _linear(rng, config.n_units, config.hidden_width)
+    output_weight, output_bias = _linear(rng, config.hidden_width, n_features)
+    return Parameters(
+        center=center.astype(np.float32),
+        width_logit=np.array(width_logit, dtype=np.float32),
+        hidden_weight=hidden_weight,
+        hidden_bias=hidden_bias,
+        norm_gain=np.ones(config.hidden_width, dtype=np.float32),
+        norm_shift=np.zeros(config.hidden_width, dtype=np.float32),
+        output_weight=output_weight,
+        output_bias=output_bias,
+    )
+
+
+def _linear(rng: np.random.Generator, n_in: int, n_out: int) -> tuple[Array, Array]:
+    limit = 1.0 / np.sqrt(n_in)
+    weight = rng.uniform(-limit, limit, (n_in, n_out)).astype(np.float32)
+    return weight, rng.uniform(-limit, limit, n_out).astype(np.float32)
+
+
+def _mean_and_deviation(rows: NDArray[np.float32]) -> tuple[Array, Array]:
+    """Per feature, over the present cells; (0, 0) where there are none."""
+    present = ~np.isnan(rows)
+    count = np.maximum(present.sum(axis=0), 1)
+    mean = np.where(present, rows, 0).sum(axis=0, dtype=np.float64) / count
+    squares = np.where(present, rows - mean.astype(np.float32), 0) ** 2
+    deviation = np.sqrt(squares.sum(axis=0, dtype=np.float64) / count)
+    return mean.astype(np.float32), deviation.astype(np.float32)

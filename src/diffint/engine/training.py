@@ -1,0 +1,231 @@
+"""The training loop: batches, schedule, support, members side by side, progress."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.config import Config
+from ..core.errors import TrainingError
+from .parameters import Parameters, initial_parameters
+
+# Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
+# that an interrupt is heard soon.
+_ELEMENTS_PER_CALL = 2e8
+_MOST_THREADS = 4  # per member; a batch of 64 rows has no more work to share
+LARGEST_WEIGHT = 1e15  # beyond it scores overflow
+
+Progress = Callable[[int, float], None]
+"""Called after every epoch of every member with (member, loss)."""
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One member's work: its scaled rows (rows, features) float32, and its own randomness."""
+
+    rows: NDArray[np.float32]
+    seed: np.random.SeedSequence
+
+
+@dataclass(frozen=True)
+class TrainedMember:
+    """What training one member gives.
+
+    start, parameters: before and after; decoder weights as in force.
+    support: (units, features) bias-corrected running mean of memberships.
+    history: (epochs,) mean loss.
+    """
+
+    start: Parameters
+    parameters: Parameters
+    support: NDArray[np.float32]
+    history: NDArray[np.float64]
+
+
+def train_members(
+    runs: list[TrainingRun],
+    config: Config,
+    device: str = "cpu",
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[TrainedMember]:
+    """Train every run: on a GPU all at once, on the CPU up to `n_jobs` at a time.
+
+    The configuration must be settled (batch size and epochs as numbers).
+
+    The results do not depend on `n_jobs`.
+    """
+    if device != "cpu":
+        from .gpu.training import train_members_on_gpu
+
+        return train_members_on_gpu(runs, config, device, progress)
+    # As many members side by side as there are threads for; the rest of the threads, or all of
+    # them where members are more than threads, work on one member together.
+    side_by_side = len(runs) if n_jobs >= len(runs) else 1
+    threads = max(1, min(n_jobs // side_by_side, _MOST_THREADS)) if hasattr(os, "fork") else 1
+    stop = threading.Event()
+
+    def train(member: int) -> TrainedMember:
+        def report(loss: float) -> None:
+            if progress is not None:
+                progress(member, loss)
+
+        return _train_member(runs[member], config, threads, stop, report)
+
+    if side_by_side == 1:
+        return [train(member) for member in range(len(runs))]
+    pool = ThreadPoolExecutor(side_by_side, thread_name_prefix="diffint")
+    try:
+        futures = [pool.submit(train, member) for member in range(len(runs))]
+        pending: set[Future[TrainedMember]] = set(futures)
+        while pending:
+            # Waking up now and then lets an interrupt through on every system.
+            done, pending = wait(pending, timeout=0.2)
+            for future in done:
+                future.result()  # raises what the member raised
+        return [future.result() for future in futures]
+    finally:
+        # After an interrupt or an error the other members stop at their next call; not waiting
+        # for it (they may be compiling) lets the exception through at once.
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def diverged(epoch: int, config: Config) -> TrainingError:
+    """The error for a loss or parameters that are not finite after `epoch`."""
+    remedy = "a smaller learning_rate"
+    if config.scaling in ("standard", "none"):
+        remedy = f"scaling='minmax' or {remedy}"
+    return TrainingError(f"training diverged in epoch {epoch + 1}; use {remedy}")
+
+
+def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator[NDArray[np.int64]]:
+    """A fresh permutation of the rows for every epoch."""
+    for _ in range(epochs):
+        yield rng.permutation(n_rows)
+
+
+def _train_member(
+    run: TrainingRun,
+    config: Config,
+    threads: int,
+    stop: threading.Event,
+    report: Callable[[float], None],
+) -> TrainedMember:
+    from .cpu import layout, spectral, steps
+    from .cpu.intervals import largest_magnitude
+
+    rng = np.random.default_rng(run.seed)
+    n_rows, n_features = run.rows.shape
+    start = initial_parameters(rng, run.rows, config)
+    epochs, batch_size = int(config.epochs), min(int(config.batch_size), n_rows)
+    steps_per_epoch = -(-n_rows // batch_size)
+    shape = layout.shape_of(
+        start, config.temperature, config.decoder == "certified", largest_magnitude(run.rows)
+    )
+    flat = layout.pack(start, shape)
+    weights = layout.views(flat, shape)
+    gradients, moment1, moment2 = (layout.views(np.zeros_like(flat), shape) for _ in range(3))
+    singular = spectral.start_spectral(np.random.default_rng(rng.integers(2**63)), weights, shape)
+    work = layout.workspace(shape, weights, batch_size)
+    support = np.zeros_like(weights.center, dtype=np.float64)
+    support_weight = np.zeros(n_features)
+    schedule = layout.Schedule(
+        float(config.learning_rate),
+        float(config.interval_rate),
+        epochs * steps_per_epoch,
+        config.schedule == "cosine",
+        float(config.coverage_weight),
+    )
+    elements_per_step = batch_size * config.n_units * n_features
+    rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))
+
+    history = np.zeros(epochs)
+    step = 0
+    with Team(threads, work.team) as team:
+        for epoch, order in enumerate(epoch_orders(rng, n_rows, epochs)):
+            total = 0.0
+            for first in range(0, n_rows, rows_per_call):
+                if stop.is_set():
+                    raise TrainingError("training was stopped")
+                loss, step = team.call(
+                    steps.train_steps,
+                    run.rows,
+                    order,
+                    first,
+                    min(first + rows_per_call, n_rows),
+                    batch_size,
+                    step,
+                    schedule,
+                    shape,
+                    weights,
+                    gradients,
+                    moment1,
+                    moment2,
+                    singular,
+                    work,
+                    support,
+                    support_weight,
+                    float(config.support_decay),
+                )
+                total += loss
+            history[epoch] = total / n_rows
+            if not np.isfinite(history[epoch]):
+                raise diverged(epoch, config)
+            report(float(history[epoch]))
+
+    if not np.abs(flat).max() < LARGEST_WEIGHT:  # true for NaN as well
+        raise diverged(epochs - 1, config)
+    if shape.certified:
+        # Stored with the weights in force, normalised one last time.
+        spectral.use_weights(weights, singular, work)
+        weights.hidden_weight[:] = work.hidden_weight
+        weights.output_weight[:] = work.output_weight
+    corrected = support / np.where(support_weight > 0, support_weight, 1.0)[:, None]
+    return TrainedMember(
+        start=start,
+        parameters=layout.unpack(weights, shape),
+        support=corrected[:, : shape.units].T.astype(np.float32),
+        history=history,
+    )
+
+
+class Team:
+    """Threads that run one compiled function together, this one among them."""
+
+    def __init__(self, threads: int, state: NDArray[np.int64]) -> None:
+        self._threads, self._state = threads, state
+        self._pool = ThreadPoolExecutor(threads - 1, "diffint-team") if threads > 1 else None
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """function(thread, threads, *arguments) on every thread; the result of this one."""
+        if self._pool is None:
+            return function(0, 1, *arguments)
+        from .cpu.team import abort
+
+        try:
+            others = [
+                self._pool.submit(function, thread, self._threads, *arguments)
+                for thread in range(1, self._threads)
+            ]
+            result = function(0, self._threads, *arguments)
+            for other in others:
+                other.result()
+        except BaseException:  # an interrupt: no thread may wait for one that does not come
+            abort(self._state)
+            raise
+        return result

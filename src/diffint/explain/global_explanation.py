@@ -1,0 +1,262 @@
+"""What the model learned: which features matter, and the constraints it holds normal rows to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import asked_count, asked_index
+from ..core.formatting import counted, distinct_numbers, percent, shown_name
+from ..core.immutable import Frozen
+from ..core.model import FittedModel, joint_depth
+from .constraints import box_ends, range_text, readable, training_range, who_fits
+from .importance import box_tightness, feature_importance, member_importance
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalExplanation(Frozen):
+    """What the model learned, without labels and without asking it anything.
+
+    Units are numbered through all members. Arrays are (units, features) over all of them, in
+    original units where they are values.
+
+    feature_names: of the features.
+    feature_importance: (features,) how much normal rows are held to, by feature; in [0, 1].
+    importance: support · tightness · stability of every constraint.
+    support: share of the training rows that satisfy the constraint.
+    mean_membership: of the training rows in the interval: the soft support.
+    tightness: share of the training range that the constraint rules out.
+    stability: agreement of the members on the bounds.
+    lower, upper: where the constraint holds, cut to the training range.
+    binds_below, binds_above: whether the end lies inside the training range.
+    coverage: share of the measured rows that satisfy the constraint.
+    joint_coverage: (units, n) share that satisfies a unit's 1, 2, …, n most important ones at once.
+    is_pattern: (units,) whether rows are matched to the unit.
+    box_rows: (units,) training rows wholly inside its box, of `counted_rows`; all 0 where none
+        were counted.
+    coverage_counts: how many rows with a value the coverage was measured on.
+    constant: (features,) whether training knew a single value; no constraint is shown for them.
+    held_out: whether those rows had been left out of the member's training.
+    n_rows, n_members: of the training.
+    """
+
+    feature_names: tuple[str, ...]
+    feature_importance: Array
+    importance: Array
+    support: Array
+    mean_membership: Array
+    tightness: Array
+    stability: Array
+    lower: Array
+    upper: Array
+    binds_below: NDArray[np.bool_]
+    binds_above: NDArray[np.bool_]
+    coverage: Array
+    joint_coverage: Array
+    is_pattern: NDArray[np.bool_]
+    box_rows: NDArray[np.int64]
+    counted_rows: int
+    coverage_counts: NDArray[np.int64]
+    constant: NDArray[np.bool_]
+    held_out: bool
+    n_rows: int
+    n_members: int
+
+    @property
+    def feature_order(self) -> NDArray[np.intp]:
+        """(features,) most important first."""
+        return np.argsort(-self.feature_importance, kind="stable")
+
+    def top_units(self, n_units: int = 3, n_constraints: int = 3) -> list[int]:
+        """The units to show: those with the largest sum of their most important constraints.
+
+        Only patterns; those about the same features as one above them come only when there are no
+        others.
+        """
+        n_units = asked_count(n_units, "units")
+        n_constraints = asked_count(n_constraints, "constraints")
+        ordered = -np.sort(-self.importance, axis=1)
+        strength = np.where(self.is_pattern, ordered[:, :n_constraints].sum(axis=1), -1.0)
+        shown: list[int] = []
+        repeating: list[int] = []
+        subjects: set[frozenset[int]] = set()
+        for unit in np.argsort(-strength, kind="stable")[: int((strength > 0).sum())].tolist():
+            subject = frozenset(self.constraint_order(unit)[:n_constraints].tolist())
+            (repeating if subject in subjects else shown).append(unit)
+            subjects.add(subject)
+            if len(shown) == n_units:
+                break
+        return (shown + repeating)[:n_units]
+
+    def constraint_order(self, unit: int) -> NDArray[np.intp]:
+        """(features,) a unit's features, the most important constraint first."""
+        return np.argsort(-self.importance[unit], kind="stable")
+
+    def to_frame(self, n_units: int = 3, n_constraints: int = 3) -> pandas.DataFrame:
+        """The top constraints of the top units, one line each, most important first.
+
+        Columns: unit, feature, lower, upper, binds_below, binds_above, importance, support,
+        tightness, stability, coverage (alone), joint_coverage (with the unit's constraints above
+        it in the frame; NaN beyond the tenth), box_rows.
+        """
+        import pandas
+
+        units: list[int] = []
+        features: list[int] = []
+        places: list[int] = []
+        for unit in self.top_units(n_units, n_constraints):
+            order = self.constraint_order(unit)[:n_constraints]
+            units += [unit] * len(order)
+            features += order.tolist()
+            places += range(len(order))
+        k, j, place = (np.array(index, dtype=np.intp) for index in (units, features, places))
+        depth = self.joint_coverage.shape[1]
+        together = self.joint_coverage[k, np.minimum(place, depth - 1)]
+        return pandas.DataFrame(
+            {
+                "unit": k,
+                "feature": np.array(self.feature_names, dtype=object)[j],
+                **{
+                    name: getattr(self, name)[k, j]
+                    for name in (
+                        *("lower", "upper", "binds_below", "binds_above", "importance"),
+                        *("support", "tightness", "stability", "coverage"),
+                    )
+                },
+                "joint_coverage": np.where(place < depth, together, np.nan),
+                "box_rows": self.box_rows[k],
+            }
+        )
+
+    def features_to_frame(self) -> pandas.DataFrame:
+        """feature and importance, most important first."""
+        import pandas
+
+        order = self.feature_order
+        return pandas.DataFrame(
+            {
+                "feature": np.array(self.feature_names, dtype=object)[order],
+                "importance": self.feature_importance[order],
+            }
+        )
+
+    def text(self, n_features: int = 5, n_units: int = 3, n_constraints: int = 3) -> str:
+        """The most important features and constraints in words; never more than asked for."""
+        n_features = asked_count(n_features, "features")
+        order = self.feature_order[~self.constant[self.feature_order]][:n_features]
+        used = int(self.is_pattern.sum())
+        members = "" if self.n_members == 1 else f" in {self.n_members} members"
+        lines = [
+            f"Learned from {counted(self.n_rows, 'row')} of "
+            f"{counted(len(self.feature_names), 'feature')}: {counted(used, 'pattern')}{members}."
+        ]
+        if len(order):
+            width = max(len(shown_name(self.feature_names[j])) for j in order)
+            lines += ["", "Features that normal rows are held to most (0 to 1):"]
+            lines += [
+                f"  {shown_name(self.feature_names[j]):<{width}}  {self.feature_importance[j]:.2f}"
+                for j in order
+            ]
+        if self.constant.any():
+            names = [shown_name(self.feature_names[j]) for j in np.flatnonzero(self.constant)]
+            more = f" and {len(names) - n_features} more" if len(names) > n_features else ""
+            lines += ["", f"Never varied in training: {', '.join(names[:n_features])}{more}."]
+        for unit in self.top_units(n_units, n_constraints):
+            lines += ["", *self.unit_text(unit, n_constraints)]
+        return "\n".join(lines)
+
+    def unit_text(self, unit: int, n_constraints: int = 3) -> list[str]:
+        """A unit's most important constraints, a line each; none on what does not vary."""
+        unit = asked_index(unit, len(self.importance), "unit", "in the model")
+        order = self.constraint_order(unit)[: asked_count(n_constraints, "constraints")]
+        order = order[self.importance[unit, order] > 0]
+        width = max((len(shown_name(self.feature_names[j])) for j in order), default=0)
+        fits = self.who_fits(unit)
+        lines = [f"Pattern {unit}{f' ({fits})' if fits else ''}:"]
+        for j in order:
+            where = "held-out" if self.held_out else "training"
+            rows = counted(int(self.coverage_counts[unit, j]), f"{where} row")
+            lines.append(
+                f"  {shown_name(self.feature_names[j]):<{width}}  {self.constraint_text(unit, j)}; "
+                f"holds for {percent(self.coverage[unit, j])} of {rows} (importance "
+                f"{self.importance[unit, j]:.2f}, stability {self.stability[unit, j]:.2f})"
+            )
+        depth = self.joint_coverage.shape[1]
+        together = self.joint_coverage[unit, len(order) - 1] if len(order) <= depth else np.nan
+        if len(order) > 1 and not np.isnan(together):
+            every = "Both" if len(order) == 2 else f"All {len(order)}"
+            lines.append(f"  {every} at once hold for {percent(together)} of them.")
+        return lines
+
+    def who_fits(self, unit: int) -> str:
+        """How many training rows lie inside all ranges of a unit, where that was counted."""
+        return who_fits(int(self.box_rows[unit]), self.counted_rows, self.n_rows)
+
+    def constraint_text(self, unit: int, feature: int) -> str:
+        """One constraint in words; says when an end, or both, do not bind."""
+        unit = asked_index(unit, len(self.importance), "unit", "in the model")
+        j = asked_index(feature, len(self.feature_names), "feature", "in the model")
+        lower, upper = self.lower[unit, j], self.upper[unit, j]
+        binds_below = bool(self.binds_below[unit, j])
+        binds_above = bool(self.binds_above[unit, j])
+        if np.isnan(lower):
+            return "no value in training"
+        low, up = distinct_numbers(lower, upper)
+        if lower == upper:
+            return f"exactly {low}"
+        if binds_below != binds_above:
+            return f"at least {low}" if binds_below else f"at most {up}"
+        both = range_text(lower, upper, low, up, binds_below, binds_above)
+        return both if binds_below else f"any value seen in training ({both})"
+
+    def plot(self) -> Figure:
+        """The importance of features and of the top units' constraints, as a heat map."""
+        from ..show.plots import importance_heat_map
+
+        return importance_heat_map(self)
+
+
+def explain_model(model: FittedModel) -> GlobalExplanation:
+    """Read a fitted model out; nothing is computed but what it already holds."""
+    members = model.members
+    ends = []
+    for member in members:
+        ends.append(readable(*box_ends(member), model.features))
+
+    def stacked(arrays: list[Any]) -> NDArray[Any]:
+        return np.concatenate(arrays)
+
+    depth, n_units = joint_depth(model.n_features), model.config.n_units
+    smallest, largest = training_range(model.features)
+    return GlobalExplanation(
+        feature_names=model.feature_names,
+        feature_importance=feature_importance(model),
+        importance=stacked([member_importance(m) for m in members]),
+        support=stacked([m.training_coverage for m in members]).astype(np.float64),
+        mean_membership=stacked([m.mean_membership for m in members]).astype(np.float64),
+        tightness=stacked([box_tightness(m) for m in members]),
+        stability=stacked([m.stability for m in members]).astype(np.float64),
+        lower=stacked([e.lower for e in ends]),
+        upper=stacked([e.upper for e in ends]),
+        binds_below=stacked([e.binds_below for e in ends]),
+        binds_above=stacked([e.binds_above for e in ends]),
+        coverage=stacked([m.coverage for m in members]).astype(np.float64),
+        joint_coverage=stacked([m.joint_coverage[:, :depth] for m in members]).astype(np.float64),
+        is_pattern=stacked([m.is_pattern for m in members]),
+        box_rows=stacked([m.box_rows for m in members]),
+        counted_rows=min(m.counted_rows for m in members),
+        coverage_counts=np.repeat([m.coverage_counts for m in members], n_units, axis=0),
+        constant=smallest == largest,
+        held_out=all(m.coverage_held_out for m in members),
+        n_rows=model.training.n_rows,
+        n_members=len(members),
+    )

@@ -1,0 +1,249 @@
+"""What would have made a flagged row normal: the fewest features to change, and to what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import asked_index
+from ..core.errors import InputError
+from ..core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
+from ..core.immutable import Frozen
+from ..core.model import FittedModel
+from ..score.scoring import anomaly_scores, reconstructions
+from .constraints import training_range
+from .responsibility import attribute
+
+if TYPE_CHECKING:
+    import pandas
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+N_CANDIDATES = 8  # the most responsible features of a row: those that changes are sought among
+_DIGITS = 4  # of the training range that a suggested value is rounded to
+_HALVINGS = 12  # of the way back to the row's own values
+_SETS_PER_BLOCK = 20_000  # changed rows that are scored at a time
+
+
+@dataclass(frozen=True)
+class Change:
+    """One feature of one row: its value, and the nearest one found that makes the row normal."""
+
+    feature: int
+    value: float
+    suggested: float
+
+
+@dataclass(frozen=True, eq=False)
+class NearestNormal(Frozen):
+    """For each row the smallest set of changes found that brings it under the threshold.
+
+    feature_names: of the features; threshold: the score above which a row is flagged.
+    score, new_score: (rows,) before and after; NaN after where nothing was found.
+    changes: per row the changes, empty for a row that is not flagged or has no such set.
+    found: (rows,) whether the row is normal, as it is or after the changes.
+    max_changes: how many features were allowed to change.
+    """
+
+    feature_names: tuple[str, ...]
+    threshold: float
+    score: Array
+    new_score: Array
+    changes: tuple[tuple[Change, ...], ...]
+    max_changes: int
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @property
+    def flagged(self) -> NDArray[np.bool_]:
+        """(rows,) whether the row, as it is, scores above the threshold."""
+        return self.score > self.threshold
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """(rows,) whether the row is normal, as it is or after the changes."""
+        return ~np.isnan(self.new_score)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One line per change: row, feature, value, suggested, score, new_score."""
+        import pandas
+
+        lines = [
+            (i, self.feature_names[c.feature], c.value, c.suggested, before, after)
+            for i, (row, before, after) in enumerate(
+                zip(self.changes, self.score, self.new_score, strict=True)
+            )
+            for c in row
+        ]
+        columns = ["row", "feature", "value", "suggested", "score", "new_score"]
+        frame = pandas.DataFrame(lines, columns=columns)
+        return frame.astype(dict.fromkeys(columns[2:], float) | {"row": int})
+
+    def text(self, row: int | None = None) -> str:
+        """In words: of one row (counted from 0), or of all of them."""
+        if row is None:
+            return "\n".join(self.text(i) for i in range(len(self)))
+        row = asked_index(row, len(self), "row", "examined")
+        if not self.flagged[row]:
+            return f"Row {row} is not flagged: nothing needs to change."
+        if not self.found[row]:
+            among = ""
+            if len(self.feature_names) > N_CANDIDATES:
+                among = f" among its {N_CANDIDATES} most responsible ones"
+            return (
+                f"Row {row}: no change of up to {counted(self.max_changes, 'feature')}{among} was "
+                "found that makes it normal."
+            )
+        wishes = [self._wish(change) for change in self.changes[row]]
+        return f"Row {row} would be normal if {listed(wishes)}."
+
+    def _wish(self, change: Change) -> str:
+        way = "came down" if change.suggested < change.value else "went up"
+        name = shown_name(self.feature_names[change.feature])
+        after = exact_number(change.suggested)
+        before = distinct_numbers(change.value, change.suggested)[0]
+        return f"{name} {way} to {after} (from {before})"
+
+
+def nearest_normal(
+    model: FittedModel,
+    x: NDArray[Any],
+    threshold: float,
+    max_changes: int = 3,
+    n_jobs: int = 1,
+) -> NearestNormal:
+    """Search the smallest change that makes each flagged row normal. x: (rows, features)
+
+    All sets of one, then two, … of a row's most responsible features are tried. What they are
+    changed to is what the model expects of them when they are missing; then the way back to the
+    row's own values is halved as long as the row stays normal. Of the sets of the smallest size
+    the one that moves least, in scaled units, is kept; every suggestion has been scored.
+    """
+    if isinstance(max_changes, bool) or not isinstance(max_changes, (int, np.integer)):
+        raise InputError(f"max_changes={max_changes!r} must be a whole number of at least 1")
+    if max_changes < 1:
+        raise InputError(f"max_changes={max_changes!r} must be at least 1")
+    x = np.asarray(x, dtype=np.float64)
+    score = anomaly_scores(model, x, n_jobs)
+    new_score = np.where(score > threshold, np.nan, score)
+    changes: list[tuple[Change, ...]] = [()] * len(x)
+    remaining = np.flatnonzero(score > threshold)
+    suspects = np.zeros(x.shape)
+    suspects[remaining] = attribute(model, x[remaining], n_jobs).responsibility
+    candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
+    search = _Search(model, threshold, n_jobs)
+    for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
+        missed = []
+        per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
+        for start in range(0, len(remaining), per_block):
+            rows = remaining[start : start + per_block]
+            found, scores = search.smallest_changes(x[rows], candidates[rows], size)
+            for i, row in enumerate(rows):
+                changes[row], new_score[row] = found[i], scores[i]
+                if not found[i]:
+                    missed.append(row)
+        remaining = np.array(missed, dtype=np.intp)
+    return NearestNormal(
+        model.feature_names, threshold, score, new_score, tuple(changes), int(max_changes)
+    )
+
+
+def _subsets(n_features: int, size: int) -> list[Subset]:
+    """The places, among a row's candidates, that change together."""
+    return list(combinations(range(min(N_CANDIDATES, n_features)), size))
+
+
+class _Search:
+    """One size of sets at a time, all sets of all rows scored together."""
+
+    def __init__(self, model: FittedModel, threshold: float, n_jobs: int) -> None:
+        self._model, self._threshold, self._n_jobs = model, threshold, n_jobs
+        self._span = _original_span(model)
+
+    def smallest_changes(
+        self, x: Array, candidates: NDArray[np.intp], size: int
+    ) -> tuple[list[tuple[Change, ...]], Array]:
+        """For each flagged row the least set of this size, empty where there is none.
+
+        candidates: (rows, n) the features that may change
+        """
+        n_rows, n_features = x.shape
+        subsets = np.array(_subsets(n_features, size), dtype=np.intp)  # (sets, size)
+        row = np.repeat(np.arange(n_rows), len(subsets))
+        features = candidates[row[:, None], np.tile(subsets, (n_rows, 1))]
+        each = np.arange(len(row))[:, None]
+        own = x[row[:, None], features]
+        usable = ~np.isnan(own).any(axis=1)
+
+        masked = x[row]
+        masked[each, features] = np.nan
+        target = reconstructions(self._model, masked, self._n_jobs)[each, features]
+        usable &= np.isfinite(target).all(axis=1)
+        row, features, own, target = row[usable], features[usable], own[usable], target[usable]
+
+        def settled(part: Array) -> tuple[Array, Array]:
+            """Values that part of the way to the target, whole where they must be; their scores."""
+            values = own + part[:, None] * (target - own)
+            values = self._rounded(values, own, features)
+            changed = x[row]
+            changed[np.arange(len(row))[:, None], features] = values
+            return values, anomaly_scores(self._model, changed, self._n_jobs)
+
+        part = np.ones(len(row))
+        values, scores = settled(part)
+        normal = scores <= self._threshold
+        row, features, own, target = row[normal], features[normal], own[normal], target[normal]
+        part, values, scores = part[normal], values[normal], scores[normal]
+        low = np.zeros(len(row))
+        for _ in range(_HALVINGS):
+            middle = (low + part) / 2
+            tried, tried_scores = settled(middle)
+            stays = tried_scores <= self._threshold
+            low = np.where(stays, low, middle)
+            part = np.where(stays, middle, part)
+            values[stays], scores[stays] = tried[stays], tried_scores[stays]
+
+        with np.errstate(over="ignore"):
+            effort = (np.abs(values - own) / self._span[features]).sum(axis=1)
+        found: list[tuple[Change, ...]] = [()] * n_rows
+        new_scores = np.full(n_rows, np.nan)
+        for i in np.argsort(-effort, kind="stable"):  # the least effort comes last and stays
+            found[row[i]] = tuple(
+                Change(int(j), float(before), float(after))
+                for j, before, after in zip(features[i], own[i], values[i], strict=True)
+            )
+            new_scores[row[i]] = scores[i]
+        return found, new_scores
+
+    def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
+        """Values as they will be written, rounded away from the row's own: whole numbers where
+        training had nothing else, otherwise to a ten-thousandth of the training range or less.
+        """
+        exponent = np.floor(np.log10(self._span[features])) - _DIGITS
+        whole = self._model.features.whole[features]
+        step = 10.0 ** np.clip(np.where(whole, 0.0, exponent), -300, 300)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = values / step
+            # Rounding may not carry a value that lies on a step to the next one.
+            nearest = np.round(steps)
+            steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
+            rounded = np.where(values > own, np.ceil(steps), np.floor(steps)) * step
+        decimals = np.clip(-np.where(whole, 0.0, exponent), 0, 15).astype(int)
+        exact = np.array(
+            [round(v, d) for v, d in zip(rounded.ravel(), decimals.ravel(), strict=True)]
+        )
+        return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
+
+
+def _original_span(model: FittedModel) -> Array:
+    """(features,) the width of the training range, 1 where there is none."""
+    smallest, largest = training_range(model.features)
+    with np.errstate(over="ignore"):
+        span = largest - smallest
+    return np.where(span > 0, np.minimum(span, np.finfo(float).max), 1.0)

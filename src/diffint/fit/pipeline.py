@@ -1,0 +1,246 @@
+"""A table of normal rows to a `FittedModel`: split, scale, train, measure, calibrate."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certify.rows import flag_rates
+from ..core.calibration import MAX_SCORES, Calibration
+from ..core.config import CalibrationKind, Config
+from ..core.errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
+from ..core.model import FittedModel, TrainingSummary
+from ..core.scaling import fit_scaler
+from ..core.version import __version__
+from ..engine.training import TrainedMember, TrainingRun, train_members
+from ..score import scoring
+from .boxes import summarise_features
+from .measurement import describe
+from .progress import training_progress
+from .sampling import Rows, at_most
+
+LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
+_FEWEST_ROWS_TO_SPLIT = 5
+_FLAGGED_ROWS = 10_000  # a certificate's flags are measured on at most this many
+_LEAST_FALL = 1e-6  # of the loss, from the first epoch to the last
+_STILL = 1e-3  # mean movement of the centers, in scaled units, below which nothing was learned
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows each member trains on and which it leaves out; indices into the table."""
+
+    kind: CalibrationKind
+    train: list[Rows]
+    left_out: list[Rows]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows to fit on (rows, features), those of them to leave out, and all the randomness."""
+
+    x: NDArray[Any]
+    anomalies: NDArray[np.bool_]
+    seed: np.random.SeedSequence
+
+
+def fit_model(
+    task: Task,
+    feature_names: list[str],
+    config: Config,
+    *,
+    device: str = "cpu",
+    n_jobs: int = 1,
+    verbose: int = 0,
+) -> FittedModel:
+    """Fit on the rows of the task that are not marked as anomalies."""
+    prepared = _Prepared(task, feature_names, config)
+    settled = prepared.settled
+    with training_progress(int(settled.epochs), config.n_members, verbose, device) as progress:
+        trained = train_members(prepared.runs, settled, device, n_jobs, progress)
+    return prepared.finish(trained, device, n_jobs)
+
+
+def fit_models(
+    tasks: list[Task], feature_names: list[str], config: Config, device: str
+) -> list[FittedModel]:
+    """The model of every task, as `fit_model` would give it, all their members trained together.
+
+    For a GPU, which trains many small networks in the time of one.
+    """
+    prepared = [_Prepared(task, feature_names, config) for task in tasks]
+    trained: dict[int, list[TrainedMember]] = {}
+    # Tables of other sizes may settle on other numbers of epochs.
+    for settled in dict.fromkeys(p.settled for p in prepared):
+        alike = [i for i, p in enumerate(prepared) if p.settled == settled]
+        together = iter(
+            train_members([r for i in alike for r in prepared[i].runs], settled, device)
+        )
+        for i in alike:
+            trained[i] = [next(together) for _ in prepared[i].runs]
+    return [p.finish(trained[i], device, n_jobs=1) for i, p in enumerate(prepared)]
+
+
+class _Prepared:
+    """A task split and scaled: its members' training runs, and how their results make a model."""
+
+    def __init__(self, task: Task, feature_names: list[str], config: Config) -> None:
+        self.started = time.perf_counter()
+        self.task, self.feature_names, self.config = task, feature_names, config
+        x = task.x
+        blank = np.isnan(x).all(axis=1)
+        self.usable = np.flatnonzero(~task.anomalies & ~blank)
+        self.n_blank = int((blank & ~task.anomalies).sum())
+        if len(self.usable) < 2:
+            raise InputError(
+                f"only {len(self.usable)} of {len(x)} rows have any value and are not marked as "
+                "anomalies; at least 2 are needed to train on"
+            )
+        _warn_about_table(x, self.usable, feature_names, self.n_blank)
+        self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
+        self.split = split_rows(self.usable, config, np.random.default_rng(self._split_seed))
+        self.settled = config.settled(len(self.usable), len(self.split.train[0]))
+        self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
+        self.runs = [
+            TrainingRun(scaler.transform(x[rows])[0], member_seed)
+            for scaler, rows, member_seed in zip(
+                self.scalers, self.split.train, member_seeds, strict=True
+            )
+        ]
+
+    def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
+        """Describe and calibrate the trained members."""
+        _warn_about_training(trained)
+        x, config, split = self.task.x, self.config, self.split
+        model = FittedModel(
+            config=config,
+            feature_names=tuple(self.feature_names),
+            members=describe(
+                x, config, self.scalers, split.train, split.left_out, self.runs, trained
+            ),
+            features=summarise_features(x[self.usable]),
+            calibration=Calibration(split.kind, np.zeros(1)),
+            training=TrainingSummary(
+                n_rows=len(self.usable),
+                n_known_anomalies=int(self.task.anomalies.sum()),
+                n_blank_rows=self.n_blank,
+                batch_size=int(self.settled.batch_size),
+                epochs=int(self.settled.epochs),
+                seconds=0.0,
+                device=device,
+                created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                version=__version__,
+            ),
+        )
+        rng = np.random.default_rng(self._split_seed.spawn(1)[0])
+        calibration = calibrate(model, x, split, n_jobs, rng)
+        rates = None
+        if config.decoder == "certified":
+            some = at_most(self.usable, _FLAGGED_ROWS, np.random.default_rng(0))
+            rates = flag_rates(model, x[some])
+        seconds = time.perf_counter() - self.started
+        return replace(
+            model,
+            calibration=calibration,
+            training=replace(model.training, seconds=seconds),
+            flag_rates=rates,
+        )
+
+
+def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
+    """Decide who trains on what. Left-out windows of a random order, spread evenly."""
+    n_rows, n_members = len(usable), config.n_members
+    n_left = int(LEFT_OUT_SHARE * n_rows)
+    if config.calibration == "training" or n_rows < _FEWEST_ROWS_TO_SPLIT:
+        if config.calibration != "training":
+            warnings.warn(
+                f"{n_rows} rows are too few to leave any out for calibration: the threshold rests "
+                "on the training rows and is optimistic",
+                CalibrationWarning,
+                stacklevel=5,
+            )
+        nothing = np.empty(0, dtype=np.intp)
+        return Split("training", [usable] * n_members, [nothing] * n_members)
+    order = rng.permutation(usable)
+    if config.calibration == "holdout":
+        left, kept = order[:n_left], np.sort(order[n_left:])
+        return Split("holdout", [kept] * n_members, [left] * n_members)
+    train, left_out = [], []
+    for member in range(n_members):
+        rolled = np.roll(order, -(member * n_rows // n_members))
+        left_out.append(rolled[:n_left])
+        train.append(np.sort(rolled[n_left:]))
+    return Split("members", train, left_out)
+
+
+def calibrate(
+    model: FittedModel, x: NDArray[Any], split: Split, n_jobs: int, rng: np.random.Generator
+) -> Calibration:
+    """Scores of inliers: of rows left out, by the members that left them out."""
+    if split.kind == "members":
+        total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
+        for member, rows in zip(model.members, split.left_out, strict=True):
+            rows = at_most(rows, MAX_SCORES, rng)
+            total[rows] += scoring.evaluate(model, member, x[rows], n_jobs).scores
+            count[rows] += 1
+        scores = total[count > 0] / count[count > 0]
+        scores = rng.permutation(scores)[:MAX_SCORES]
+    else:
+        source = split.left_out[0] if split.kind == "holdout" else split.train[0]
+        rows = at_most(source, MAX_SCORES, rng)
+        scores = scoring.anomaly_scores(model, x[rows], n_jobs)
+    return Calibration(split.kind, np.sort(scores))
+
+
+def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:
+    if n_blank:
+        warnings.warn(
+            f"{n_blank} rows have no value at all and were left out of training",
+            InputWarning,
+            stacklevel=5,
+        )
+    kept = x[usable]
+    empty = np.isnan(kept).all(axis=0)
+    if empty.any():
+        listed = ", ".join(repr(names[j]) for j in np.flatnonzero(empty)[:5])
+        warnings.warn(
+            f"{int(empty.sum())} columns have no value in the training rows and are ignored: "
+            f"{listed}",
+            InputWarning,
+            stacklevel=5,
+        )
+    with np.errstate(invalid="ignore"):
+        varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
+    if not varies.any():
+        warnings.warn(
+            "every column is constant: the detector can only tell values that differ from it",
+            InputWarning,
+            stacklevel=5,
+        )
+
+
+def _warn_about_training(trained: list[TrainedMember]) -> None:
+    first = float(np.mean([t.history[0] for t in trained]))
+    last = float(np.mean([t.history[-1] for t in trained]))
+    if len(trained[0].history) > 1 and last > first * (1 - _LEAST_FALL):
+        warnings.warn(
+            f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
+            "train longer or with another learning_rate",
+            TrainingWarning,
+            stacklevel=5,
+        )
+    moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
+    if moved < _STILL:
+        warnings.warn(
+            f"the intervals hardly moved from their start (centers by {moved:.2g} on average, in "
+            "scaled units): they were not learned, and reading them explains little; train longer "
+            "or with a larger learning_rate",
+            TrainingWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,83 @@
+"""Which pattern a row belongs to, and where it leaves that pattern's box.
+
+A pattern is a unit that is the own unit of some training row; its box is its intervals, with the
+half-widths scaled so that a known share of left-out rows lies inside (`Config.box_coverage`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.model import FittedModel, Member
+from ..fit.boxes import own_units, reaches
+from .scoring import run_blocks, scale
+
+_BLOCK_ROWS = 4_096
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The own pattern of every row, in the units of the member that it is taken from.
+
+    member, unit: (rows,) whose pattern it is; units: (rows, members) every member's own.
+    excess: (rows, features) how far the value is beyond the box, in scaled units: positive above,
+        negative below, 0 inside or where it is missing.
+    """
+
+    member: NDArray[np.intp]
+    unit: NDArray[np.intp]
+    units: NDArray[np.intp]
+    excess: NDArray[np.float32]
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """(rows,) whether the row lies wholly inside the box."""
+        return np.asarray(self.violations == 0)
+
+    @property
+    def violations(self) -> NDArray[np.int64]:
+        """(rows,) how many features lie outside."""
+        return np.count_nonzero(self.excess, axis=1)
+
+
+def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
+    """The patterns of rows in original units. x: (rows, features)
+
+    Every member has its own pattern for a row. The one that is reported is that of the member in
+    the middle when they are ordered by how far the row reaches out of its box: a row is inside
+    exactly when most members say so, and one member's odd unit has no say.
+    """
+    n_rows, n_features = x.shape
+    member = np.zeros(n_rows, dtype=np.intp)
+    units = np.zeros((n_rows, len(model.members)), dtype=np.intp)
+    excess = np.zeros((n_rows, n_features), dtype=np.float32)
+
+    def match_block(start: int) -> None:
+        rows = slice(start, start + _BLOCK_ROWS)
+        found = [_own_boxes(model, m, x[rows]) for m in model.members]
+        reach = np.stack([f[2] for f in found])
+        middle = np.argsort(reach, axis=0, kind="stable")[(len(found) - 1) // 2]
+        each = np.arange(len(middle))
+        member[rows] = middle
+        units[rows] = np.stack([f[0] for f in found], axis=1)
+        excess[rows] = np.stack([f[1] for f in found])[middle, each]
+
+    run_blocks(match_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
+    return Matches(member, units[np.arange(n_rows), member], units, excess)
+
+
+def _own_boxes(
+    model: FittedModel, member: Member, x: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArray[np.float64]]:
+    """One member's own units (rows,), excess (rows, features) and reach in boxes (rows,)."""
+    clipped, unclipped = scale(member.scaler, x)
+    allowed = member.is_pattern
+    unit = own_units(clipped, member.lower, member.upper, model.config.temperature, allowed)
+    above = unclipped - member.box_upper[unit]
+    below = unclipped - member.box_lower[unit]
+    excess = np.where(above > 0, above, np.where(below < 0, below, np.float32(0)))
+    return unit, excess, reaches(unclipped, unit, member.center, member.box_half_width)

@@ -1,0 +1,159 @@
+"""How one row's score comes about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from ...core.checks import asked_count, asked_index
+from ...core.formatting import counted, distinct_numbers, percent
+from ...explain.local_explanation import LocalExplanation
+from .drawing import (
+    ANOMALY,
+    INK,
+    NORMAL,
+    QUIET,
+    SMALL,
+    TEXT,
+    fitted,
+    legend_below,
+    new_figure,
+    number_axis,
+    plain,
+    text_width,
+    top_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LEAST_WIDTH = 2.0  # inches that long names and ranges leave for the bars
+
+
+def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> Figure:
+    """How one row's score comes about: its features' parts, most responsible first.
+
+    row: counted from 0. n_features: how many to show by themselves; the rest are one bar.
+    """
+    row = asked_index(row, len(explanation), "row", "explained")
+    order = explanation.order[row][: asked_count(n_features, "features")]
+    score, share = float(explanation.score[row]), explanation.share[row]
+    parts = score * share[order]
+    n_other = len(share) - len(order)
+    names = [_cell_label(explanation, row, int(j)) for j in order]
+    ranges = [range_label(explanation, row, int(j)) for j in order]
+    colours = [_cell_colour(explanation, row, int(j)) for j in order]
+    if n_other:
+        # What is left, rather than a sum of its own, so that the bars end at the score.
+        parts = np.append(parts, max(score - float(parts.sum()), 0.0))
+        names.append(counted(n_other, "other feature"))
+        ranges.append("")
+        colours.append(QUIET)
+    starts = np.concatenate([[0.0], np.cumsum(parts)[:-1]])
+
+    figure = new_figure(max(2.3, 1.3 + 0.29 * len(parts)))
+    ax = figure.add_subplot()
+    plain(ax, "left")
+    places = np.arange(len(parts))
+    ax.barh(places, parts, left=starts, height=min(0.62, 0.2 * len(parts)), color=colours)
+    ends = starts + parts
+    for place in places[:-1]:  # the steps from bar to bar
+        ax.plot([ends[place]] * 2, [place, place + 1], color=QUIET, linewidth=0.8, zorder=0)
+    high = max(score, explanation.threshold) * 1.06 or 1.0
+    for place, part in enumerate(parts):
+        carried = part / score if score > 0 else 0.0
+        _beside(ax, place, starts[place], ends[place], high, percent(carried))
+    shown_score, shown_threshold = distinct_numbers(score, explanation.threshold)
+    ax.axvline(explanation.threshold, color="black", linestyle="--", linewidth=1.2)
+    ax.set_yticks(places, names, size=SMALL)
+    ax.set_ylim(len(parts) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    number_axis(ax.xaxis, 0.0, high, _LEAST_WIDTH)
+    ax.set_xlabel("anomaly score, summed up", size=TEXT)
+    _right_labels(ax, places, ranges, colours, f"range of pattern {explanation.unit[row]}")
+    verdict = "above" if explanation.flagged[row] else "not above"
+    top_title(
+        figure, f"Row {row}: score {shown_score}, {verdict} the threshold of {shown_threshold}"
+    )
+    handles: list[Artist] = []
+    if ANOMALY in colours:
+        handles.append(Patch(color=ANOMALY, label="outside the range"))
+    if NORMAL in colours:
+        handles.append(Patch(color=NORMAL, label="inside the range"))
+    handles.append(
+        Line2D([], [], color="black", linestyle="--", label=f"threshold {shown_threshold}")
+    )
+    legend_below(figure, handles, columns=3)
+    return figure
+
+
+def _beside(ax: Axes, place: int, start: float, end: float, high: float, text: str) -> None:
+    """A label after a bar, or before it or in it where there is no room."""
+    room = (text_width(text, SMALL) + 0.12) / _LEAST_WIDTH * high
+    after, before = high - end >= room, start >= room
+    ax.annotate(
+        text,
+        (start if before and not after else end, place),
+        xytext=(3 if after else -3, 0),
+        textcoords="offset points",
+        ha="left" if after else "right",
+        va="center",
+        size=SMALL,
+        color=INK if after or before else "white",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6} if after or before else None,
+    )
+
+
+def _right_labels(
+    ax: Axes, places: NDArray[Any], labels: list[str], colours: list[str], heading: str
+) -> None:
+    """A column of texts right of the bars, in the colour of bars outside of what they name."""
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(places, labels, size=SMALL)
+    right.tick_params(length=0, labelcolor=INK)
+    right.spines["right"].set_visible(False)
+    for label, colour in zip(right.get_yticklabels(), colours, strict=True):
+        label.set_color(ANOMALY if colour == ANOMALY else INK)
+    right.set_ylabel(heading, size=SMALL, color=QUIET)
+
+
+def _cell_colour(explanation: LocalExplanation, row: int, j: int) -> str:
+    """A missing cell, or one whose range is unknown, is neither inside nor outside of it."""
+    if explanation.side[row, j] != 0:
+        return ANOMALY
+    known = not np.isnan(explanation.value[row, j]) and not np.isnan(explanation.lower[row, j])
+    return NORMAL if known else QUIET
+
+
+def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
+    """``name = value``"""
+    value = explanation.value[row, j]
+    if np.isnan(value):
+        text = " missing"
+    else:
+        bounds = (explanation.lower[row, j], explanation.upper[row, j])
+        text = f" = {distinct_numbers(value, *bounds)[0]}"
+    room = max(2.4 - text_width(text, SMALL), 0.8)
+    return fitted(explanation.feature_names[j], room, SMALL) + text
+
+
+def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
+    """``≤ 0.0783``, ``552–1,210``; an end that does not bind is not named unless it was left."""
+    lower, upper = explanation.lower[row, j], explanation.upper[row, j]
+    if np.isnan(lower):
+        return "unknown"
+    _, low, up = distinct_numbers(explanation.value[row, j], lower, upper)
+    side = int(explanation.side[row, j])
+    below = bool(explanation.binds_below[row, j]) or side < 0
+    above = bool(explanation.binds_above[row, j]) or side > 0
+    if explanation.constant[j] or lower == upper:
+        return f"always {low}" if explanation.constant[j] else f"only {low}"
+    if below and above:
+        return f"{low} to {up}" if lower < 0 else f"{low}–{up}"
+    return f"≥ {low}" if below else f"≤ {up}" if above else "any"

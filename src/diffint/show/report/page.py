@@ -1,0 +1,190 @@
+"""The page: everything it says, put into its template."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+
+from ...core.formatting import counted, listed, number, percent
+from ...core.model import FittedModel
+from ...explain.global_explanation import GlobalExplanation, explain_model
+from ...explain.local_explanation import explain_rows
+from ...explain.nearest_normal import nearest_normal
+from .data import ScoredTable
+from .learned import N_FEATURES, feature_bars, pattern_drawings
+from .rows import row_data
+from .scores import draw_scores
+from .settings import settings, training_facts
+
+_NAMED = 10  # constant features that are named; of the others there is the number
+
+
+def render(
+    model: FittedModel, scored: ScoredTable, rate: float, created: datetime, n_jobs: int
+) -> str:
+    """The report as HTML. rate: the share of normal rows that may be flagged."""
+    threshold = model.calibration.threshold(rate)
+    learned = explain_model(model)
+    n_flagged = int((scored.scores > threshold).sum())
+    script, style = _text_of("script.js"), _text_of("style.css")
+    html = _ENVIRONMENT.get_template("page.html").render(
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=Markup(style),
+        source=scored.source,
+        created=_moment(created),
+        headline=headline(n_flagged, len(scored.scores)),
+        meaning=_meaning(model, threshold, rate, len(scored.scores), n_flagged),
+        agreement=_agreement(scored, threshold),
+        shown=_shown(len(scored.rows), n_flagged),
+        n_shown=len(scored.rows),
+        scores=draw_scores(scored.scores, threshold) if len(scored.scores) else None,
+        data=_as_json(_row_block(model, scored, threshold, n_jobs)),
+        learned_from=_learned_from(learned),
+        features=feature_bars(learned),
+        more_features=_more_features(learned),
+        patterns=pattern_drawings(learned, model.features),
+        training=training_facts(model, threshold, rate),
+        settings=settings(model.config),
+        version=model.training.version,
+        held_out=model.calibration.held_out,
+        box_coverage=percent(model.config.box_coverage) if model.config.box_coverage else "",
+    )
+    # Names from a file that was not UTF-8 may hold what cannot be written.
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+# --- Sentences -----------------------------------------------------------------------------------
+
+
+def headline(n_flagged: int, n_rows: int) -> str:
+    """``12 of 355 rows are flagged``"""
+    if n_rows == 0:
+        return "No rows were scored"
+    if n_flagged == 0:
+        return f"None of {counted(n_rows, 'row')} is flagged"
+    return f"{n_flagged:,} of {counted(n_rows, 'row')} {'is' if n_flagged == 1 else 'are'} flagged"
+
+
+def _meaning(
+    model: FittedModel, threshold: float, rate: float, n_rows: int, n_flagged: int
+) -> list[str]:
+    """What it takes to be flagged, and how many rows would be if all were normal."""
+    calibration = model.calibration
+    allowed = f"{number(100 * rate, 2)} %"
+    known_from = counted(len(calibration.scores), "calibration row")
+    rule = f"A row is flagged when its anomaly score is above {number(threshold)}"
+    if not calibration.reaches(rate):
+        return [
+            f"{rule}, the largest score of {known_from}: too few to promise that at most {allowed} "
+            "of normal rows are flagged."
+        ]
+    if not calibration.held_out:
+        return [
+            f"{rule}. Of the rows that the model was trained on, at most {allowed} score so high; "
+            "expect more among new rows, normal as they may be."
+        ]
+    by_chance = int(np.ceil(rate * n_rows))
+    chance = f"Were all rows normal, up to about {by_chance:,} would be flagged by chance"
+    remark = ", so these may be no more than that." if 0 < n_flagged <= by_chance else "."
+    return [f"{rule}. At most {allowed} of normal rows score so high."] + (
+        [chance + remark] if n_rows else []
+    )
+
+
+def _agreement(scored: ScoredTable, threshold: float) -> str:
+    """How well the scores agree with labels, where there are any of both kinds."""
+    if scored.labels is None:
+        return ""
+    labels = np.asarray(scored.labels).astype(bool)
+    if labels.all() or not labels.any():
+        return ""
+    from sklearn.metrics import roc_auc_score
+
+    flagged = scored.scores > threshold
+    hits, false_alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
+    return (
+        "Against the labels in the table, which the detector does not use: AUROC "
+        f"{roc_auc_score(labels, scored.scores):.3f}; flagged are {hits:,} of the "
+        f"{int(labels.sum()):,} labelled as anomalies and {false_alarms:,} of the "
+        f"{int((~labels).sum()):,} others."
+    )
+
+
+def _shown(n_shown: int, n_flagged: int) -> str:
+    if n_shown < n_flagged:
+        return f"The {n_shown:,} highest of {n_flagged:,} flagged are shown."
+    return ""
+
+
+def _learned_from(learned: GlobalExplanation) -> str:
+    used = int(learned.is_pattern.sum())
+    members = f" in {learned.n_members} members" if learned.n_members > 1 else ""
+    return (
+        f"From {counted(learned.n_rows, 'row')} with "
+        f"{counted(len(learned.feature_names), 'feature')} the model learned "
+        f"{counted(used, 'pattern')}{members}. A pattern is a range for every feature, which "
+        "normal rows of one kind keep to."
+    )
+
+
+def _more_features(learned: GlobalExplanation) -> list[str]:
+    """What there is to say about the features without a bar."""
+    lines = []
+    n_varying = int((~learned.constant).sum())
+    if n_varying > N_FEATURES:
+        lines.append(f"The {N_FEATURES} most important of {n_varying:,} features.")
+    constant = [learned.feature_names[j] for j in np.flatnonzero(learned.constant)]
+    if constant:
+        more = [f"{len(constant) - _NAMED:,} more"] if len(constant) > _NAMED else []
+        lines.append(f"Never varied in training: {listed(constant[:_NAMED] + more)}.")
+    return lines
+
+
+def _moment(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M} {when.tzname() or ''}".strip()
+
+
+# --- Data and template ---------------------------------------------------------------------------
+
+
+def _row_block(
+    model: FittedModel, scored: ScoredTable, threshold: float, n_jobs: int
+) -> dict[str, Any]:
+    """What the script draws the rows from."""
+    rows: list[list[Any]] = []
+    if len(scored.rows):
+        why = explain_rows(model, scored.rows, threshold, n_jobs)
+        nearest = nearest_normal(model, scored.rows, threshold, n_jobs=n_jobs)
+        rows = row_data(scored.ids, why, nearest)
+    return {"names": list(model.feature_names), "rows": rows}
+
+
+def _as_json(value: Any) -> Markup:
+    """JSON that cannot end the element it stands in; NaN, which is not JSON, is refused."""
+    return htmlsafe_json_dumps(
+        value, dumps=json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+
+
+_LOADER = PackageLoader("diffint.show.report")
+_ENVIRONMENT = Environment(
+    loader=_LOADER,
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def _text_of(name: str) -> str:
+    """A file beside the template, as it is."""
+    return _LOADER.get_source(_ENVIRONMENT, name)[0]

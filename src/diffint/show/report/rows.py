@@ -1,0 +1,66 @@
+"""The flagged rows, in the few bytes from which the page's script draws them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.formatting import distinct_numbers, number
+from ...explain.local_explanation import LocalExplanation
+from ...explain.nearest_normal import NearestNormal
+from ..plots.rows import range_label
+
+N_REASONS, N_BARS = 3, 8
+
+
+def row_data(
+    ids: tuple[str, ...], why: LocalExplanation, nearest: NearestNormal
+) -> list[list[Any]]:
+    """One list per row, in order; features go by their number.
+
+    id, score, p-value, its text, headline, reasons [[feature, what follows its name], …], bars
+    [[feature, side, share, value, range], …], share of the other features, threshold as a share of
+    the score, what would make it normal.
+    """
+    order = why.order
+    return [
+        [
+            row_id,
+            number(why.score[i]),
+            float(why.p_value[i]),
+            number(why.p_value[i], 2),
+            _headline(why, i),
+            [_reason(why, i, j) for j in order[i, :N_REASONS] if why.responsibility[i, j] > 0],
+            [_bar(why, i, j) for j in order[i, :N_BARS]],
+            _share(why.share[i, order[i, N_BARS:]].sum()),
+            _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
+            nearest.text(i).removeprefix(f"Row {i}"),
+        ]
+        for i, row_id in enumerate(ids)
+    ]
+
+
+def _headline(why: LocalExplanation, row: int) -> str:
+    """``Score 1.29, above the threshold of …``"""
+    text = why.headline(row).removeprefix(f"Row {row}: ")
+    return text[:1].upper() + text[1:]
+
+
+def _reason(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
+    feature = int(j)
+    return [feature, why.reason(row, feature).removeprefix(why.feature_names[feature])]
+
+
+def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
+    feature = int(j)
+    value = why.value[row, feature]
+    known = (value, why.lower[row, feature], why.upper[row, feature])
+    text = "missing" if np.isnan(value) else distinct_numbers(*known)[0]
+    side, share = int(why.side[row, feature]), _share(why.share[row, feature])
+    return [feature, side, share, text, range_label(why, row, feature)]
+
+
+def _share(value: float) -> float:
+    return round(float(value), 4)

@@ -1,0 +1,93 @@
+"""How the model came to be, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...core.config import RECOMMENDED, Config
+from ...core.formatting import counted, number
+from ...core.model import FittedModel
+
+MEANINGS = {
+    "n_units": "patterns that each member may learn",
+    "temperature": "softness of the ranges' edges",
+    "n_members": "networks whose scores are averaged",
+    "hidden_width": "width of the decoder's hidden layer",
+    "decoder": "free, or certified for provable scores",
+    "scaling": "how features are brought to one scale",
+    "init": "where the ranges start before training",
+    "error": "whether errors beyond the training range count in full",
+    "epochs": "passes over the training rows",
+    "learning_rate": "step size of the optimiser",
+    "schedule": "how the step size changes",
+    "batch_size": "rows per step",
+    "support_decay": "memory of the running support",
+    "interval_rate": "how much faster the ranges move",
+    "coverage_weight": "weight of covering rows against narrow ranges",
+    "box_coverage": "share of left-out rows inside their own ranges",
+    "calibration": "which rows the threshold comes from",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting; changed: whether it differs from the recommended one."""
+
+    name: str
+    value: str
+    meaning: str
+    changed: bool
+
+
+def settings(config: Config) -> list[Setting]:
+    """Every setting of the model, in order."""
+    usual = RECOMMENDED.to_dict()
+    return [
+        Setting(name, _written(value), MEANINGS[name], value != usual[name])
+        for name, value in config.to_dict().items()
+    ]
+
+
+def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tuple[str, str]]:
+    """What was trained on, when and how, as (term, description)."""
+    training, calibration = model.training, model.calibration
+    left_out = []
+    if training.n_known_anomalies:
+        left_out.append(f"{training.n_known_anomalies:,} marked as anomalies")
+    if training.n_blank_rows:
+        left_out.append(f"{training.n_blank_rows:,} without any value")
+    missing = model.features.missing_share
+    n_missing = int((missing > 0).sum())
+    kinds = {
+        "members": "scored by members that had not seen them",
+        "holdout": "kept out of training",
+        "training": "which were trained on: optimistic",
+    }
+    facts = [
+        ("Trained on", counted(training.n_rows, "row")),
+        ("Left out", " and ".join(left_out)),
+        ("Features", counted(model.n_features, "feature")),
+        ("Missing values", f"in {counted(n_missing, 'feature')}" if n_missing else ""),
+        ("Trained at", _moment(training.created)),
+        ("Took", f"{number(training.seconds, 2)} s on {training.device}"),
+        ("Passes", f"{training.epochs:,} in batches of {training.batch_size:,}"),
+        (
+            "Threshold",
+            f"{number(threshold)}, for at most {number(100 * rate, 2)} % of normal rows, from "
+            f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}",
+        ),
+        ("Version", f"diffint {training.version}"),
+    ]
+    return [(term, text) for term, text in facts if text]
+
+
+def _moment(created: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(created):%Y-%m-%d %H:%M %Z}".strip()
+    except ValueError:  # whatever a file from elsewhere says
+        return created
+
+
+def _written(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,72 @@
+"""A table to a file or to standard output, batch by batch, whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ..atomic_write import whole_file
+from .formats import Format, format_to_write
+
+WriteBatch = Callable[[Any], None]
+
+
+@contextmanager
+def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[WriteBatch]:
+    """A function that writes record batches of this schema to a path, ``-`` for standard output.
+
+    A file appears when all is written; until then what was there stays.
+    """
+    form = format_to_write(path, kind)
+    if path == "-":
+        with _writer(sys.stdout.buffer, schema, form) as write:
+            yield write
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as file, _writer(file, schema, form) as write:
+        yield write
+
+
+@contextmanager
+def _writer(file: Any, schema: Any, form: Format) -> Iterator[WriteBatch]:
+    sink = pyarrow.PythonFile(_KeptOpen(file), mode="w")
+    if form.kind == "parquet":
+        with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
+            yield writer.write_batch
+    elif form.kind == "arrow":
+        options = pyarrow.ipc.IpcWriteOptions(compression="lz4")
+        with pyarrow.ipc.new_file(sink, schema, options=options) as writer:
+            yield writer.write_batch
+    else:
+        if form.compression:
+            sink = pyarrow.CompressedOutputStream(sink, form.compression)
+        options = pyarrow.csv.WriteOptions(
+            delimiter="\t" if form.kind == "tsv" else ",", quoting_style="needed"
+        )
+        with pyarrow.csv.CSVWriter(sink, schema, write_options=options) as writer:
+            yield writer.write_batch
+        if form.compression:
+            sink.close()
+
+
+class _KeptOpen:
+    """A file that Arrow may close and that stays open for whoever opened it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.closed = file, False
+
+    def write(self, data: Any) -> int:
+        return int(self._file.write(data))
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self.closed = True

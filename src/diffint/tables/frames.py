@@ -1,0 +1,279 @@
+"""The one door for input: whatever users pass in becomes a float matrix, or a clear error.
+
+Cells may be missing (NaN, None, NA); infinities, text and anything else that is not a number
+are refused with the column, the row and a remedy. Rows are counted from 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from ..core.errors import InputError, InputTypeError
+
+Matrix = NDArray[np.floating[Any]]
+_BLOCK_ROWS = 65_536
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+    """`X` as a float64 or float32 matrix of shape (rows, features), NaN marking missing cells.
+
+    With ``reset=True`` (fit) the feature names and count are recorded on the estimator; otherwise
+    they are checked against what it was fitted with. Arrays already in float64 or float32 are not
+    copied, so a memory-mapped table stays on disk.
+    """
+    frame = _as_pandas(X)
+    if frame is not None:
+        frame = _with_checked_names(frame, estimator, reset)
+        validate_data(estimator, frame, reset=reset, skip_check_array=True)
+        values: Any = _frame_values(frame)
+    else:
+        values = _array_values(X)
+    options = {
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+        "ensure_min_samples": 2 if reset else 1,
+    }
+    if frame is not None:
+        matrix = check_array(values, estimator=estimator, input_name="X", **options)
+    else:
+        matrix = validate_data(estimator, values, reset=reset, **options)
+    _refuse_infinities(matrix, feature_names(estimator))
+    return matrix
+
+
+def read_rows(X: Any, names: Sequence[str]) -> Matrix:
+    """The same without an estimator, for features of known names; an array goes by position."""
+
+    class Model(BaseEstimator):  # type: ignore[misc]
+        """What the messages call it."""
+
+    model = Model()
+    model.n_features_in_ = len(names)
+    columns = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's, pandas' name
+    unnamed = list(names) == default_names(len(names))
+    if columns is not None and (not unnamed or list(columns) == list(names)):
+        model.feature_names_in_ = np.array(names, dtype=object)
+    return read_table(model, X, reset=False)
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """The names of the fitted features; unnamed columns are ``x0, x1, …``."""
+    named = getattr(estimator, "feature_names_in_", None)
+    if named is not None:
+        return [str(name) for name in named]
+    return default_names(getattr(estimator, "n_features_in_", 0))
+
+
+def default_names(n_features: int) -> list[str]:
+    """``x0, x1, …``"""
+    return [f"x{j}" for j in range(n_features)]
+
+
+def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np.bool_]:
+    """The mask of known anomalies, shape (rows,), from booleans or zeros and ones.
+
+    index: the table's own, where it is a pandas frame; a mask with another one is refused.
+    """
+    if anomalies is None:
+        return np.zeros(n_rows, dtype=bool)
+    own: Any = getattr(anomalies, "index", None)
+    both = hasattr(own, "equals") and hasattr(index, "equals")
+    if both and len(own) == n_rows and not own.equals(index):
+        raise InputError(
+            "anomalies and the table have different indexes; align them, or pass "
+            "anomalies.to_numpy() if the order is right"
+        )
+    try:
+        mask = np.asarray(anomalies)
+        if mask.dtype == object:
+            if any(isinstance(cell, (str, bytes)) for cell in mask.ravel()):
+                raise ValueError("text")
+            mask = mask.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("anomalies must hold True/False or 0/1, one per row") from error
+    if mask.shape != (n_rows,):
+        raise InputError(
+            f"anomalies has shape {mask.shape}, but the table has {n_rows} rows; "
+            "pass one True/False (or 0/1) per row"
+        )
+    if mask.dtype != bool:
+        numeric = mask.dtype.kind in "iuf"
+        wrong = np.flatnonzero((mask != 0) & (mask != 1)) if numeric else np.arange(n_rows)
+        if len(wrong):
+            raise InputError(
+                f"anomalies must hold True/False or 0/1; row {wrong[0]} holds {mask[wrong[0]]}"
+            )
+        mask = mask.astype(bool)
+    if n_rows - int(mask.sum()) < 2:
+        raise InputError(
+            f"anomalies marks {int(mask.sum())} of {n_rows} rows, which leaves fewer than 2 rows "
+            "to train on; 1 marks an anomaly, 0 a normal row"
+        )
+    return mask
+
+
+def _as_pandas(X: Any) -> Any | None:
+    """Any data frame as a pandas one; None where `X` is not a frame."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        return X
+    if not hasattr(type(X), "columns") and not hasattr(X, "__dataframe__"):
+        return None
+    import pyarrow
+
+    try:
+        if hasattr(X, "__arrow_c_stream__"):
+            return pyarrow.table(X).to_pandas()
+        if hasattr(X, "__dataframe__"):
+            from pyarrow.interchange import from_dataframe
+
+            return from_dataframe(X).to_pandas()
+    except (pyarrow.ArrowException, NotImplementedError) as error:
+        raise InputTypeError(
+            f"the {type(X).__name__} holds a column that cannot be read as numbers ({error}); "
+            "convert or drop it"
+        ) from error
+    return None
+
+
+def _with_checked_names(frame: Any, estimator: Any, reset: bool) -> Any:
+    """A frame whose column names scikit-learn will check: strings, or none at all.
+
+    Columns counted 0, 1, 2, … are unnamed, as pandas makes them from an array. Other names that
+    are not strings are kept as strings, so that a later change of their order is noticed.
+    """
+    names = list(frame.columns)
+    _refuse_duplicate_names(names)
+    if all(isinstance(name, str) for name in names):
+        return frame
+    if names == list(range(len(names))):
+        return frame
+    if not reset and not hasattr(estimator, "feature_names_in_"):
+        raise InputError(
+            f"the columns are called {names[:5]}, but the detector was fitted on unnamed columns; "
+            "pass them in the order of the fit, as an array"
+        )
+    return frame.set_axis([str(name) for name in names], axis=1)
+
+
+def _refuse_duplicate_names(names: Sequence[Any]) -> None:
+    seen: set[Any] = set()
+    repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    if repeated:
+        listed = ", ".join(repr(name) for name in dict.fromkeys(repeated))
+        raise InputError(f"column names must be unique; more than one is called {listed}")
+
+
+def _frame_values(frame: Any) -> Matrix:
+    import pandas
+
+    all_float32 = len(frame.columns) > 0 and all(str(t) == "float32" for t in frame.dtypes)
+    values = np.empty(frame.shape, dtype=np.float32 if all_float32 else np.float64)
+    for j, name in enumerate(frame.columns):
+        column = frame.iloc[:, j]
+        kind = column.dtype
+        if pandas.api.types.is_complex_dtype(kind):
+            raise InputError(f"Complex data not supported: column {name!r} holds complex numbers")
+        numeric = pandas.api.types.is_numeric_dtype(kind) or pandas.api.types.is_bool_dtype(kind)
+        if isinstance(kind, pandas.SparseDtype):
+            raise InputTypeError(f"column {name!r} is sparse; use frame.sparse.to_dense() first")
+        if numeric:
+            values[:, j] = column.to_numpy(dtype=values.dtype, na_value=np.nan)
+        elif pandas.api.types.is_object_dtype(kind) or pandas.api.types.is_string_dtype(kind):
+            values[:, j] = _numbers(column.to_numpy(dtype=object), name)
+        else:
+            raise InputTypeError(
+                f"column {name!r} holds {kind} values, which are not numbers; "
+                "convert it to numbers or drop it"
+            )
+    return values
+
+
+def _array_values(X: Any) -> Any:
+    """An array whose cells are numbers; shape and sparsity are left to scikit-learn's checks."""
+    if isinstance(X, np.ma.MaskedArray):
+        values = _array_values(np.ma.getdata(X))
+        if values.dtype.kind == "c":
+            return values
+        return np.where(np.ma.getmaskarray(X), np.nan, values.astype(np.float64))
+    if isinstance(X, (list, tuple)):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise InputError(f"the rows of X do not form a table: {error}") from error
+        if X.dtype.kind in "US":  # NumPy turned a mix of numbers and text into text
+            raise InputTypeError(_text_message(X))
+    if not isinstance(X, np.ndarray):
+        if not (hasattr(X, "__array__") or hasattr(X, "toarray") or np.isscalar(X)):
+            raise InputTypeError(
+                f"X is a {type(X).__name__}; pass a DataFrame, a pyarrow table, a 2-D NumPy array "
+                "or a list of rows"
+            )
+        return X
+    if X.dtype.names is not None:
+        raise InputTypeError("X is a structured array; pass pandas.DataFrame(X)")
+    if X.dtype.kind in "US":
+        raise InputTypeError(_text_message(X))
+    if X.dtype.kind in "mM":
+        raise InputTypeError(f"X holds {X.dtype} values, which are not numbers; convert them first")
+    if X.dtype == object and X.ndim == 1 and len(X):
+        raise InputTypeError(
+            f"the rows of X are {type(X[0]).__name__} objects (Expected 2D array, got 1D array "
+            "instead); pass a DataFrame, a 2-D array or a list of rows"
+        )
+    if X.dtype == object and X.ndim == 2 and X.size:
+        columns = [_numbers(X[:, j], f"x{j}") for j in range(X.shape[1])]
+        return np.stack(columns, axis=1)
+    return X
+
+
+def _numbers(cells: NDArray[Any], name: Any) -> NDArray[np.float64]:
+    """Cells of an object column as floats; None and NA become NaN, text is refused."""
+    values = np.empty(len(cells), dtype=np.float64)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, (str, bytes)):
+            raise InputTypeError(
+                f"column {name!r} holds text (first {cell!r} at row {i}); "
+                "convert it to numbers or drop the column"
+            )
+        try:
+            values[i] = np.nan if _is_missing(cell) else float(cell)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputTypeError(
+                f"column {name!r} holds {repr(cell)[:40]} at row {i}, which is not a usable number "
+                f"({error}); convert it or drop the column"
+            ) from error
+    return values
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _text_message(X: NDArray[Any]) -> str:
+    for index, cell in np.ndenumerate(X):
+        try:
+            float(cell)
+        except ValueError:
+            where = f"row {index[0]}" + (f", column 'x{index[1]}'" if len(index) > 1 else "")
+            return f"X holds text (first {str(cell)!r} at {where}); convert or drop it"
+    return "X holds numbers written as text; convert it with X.astype(float)"
+
+
+def _refuse_infinities(matrix: Matrix, names: list[str]) -> None:
+    for start in range(0, len(matrix), _BLOCK_ROWS):
+        infinite = np.isinf(matrix[start : start + _BLOCK_ROWS])
+        if infinite.any():
+            j = int(np.flatnonzero(infinite.any(axis=0))[0])
+            rows = np.flatnonzero(np.isinf(matrix[:, j]))
+            raise InputError(
+                f"Input X contains infinity: column {names[j]!r} has {len(rows)} infinite "
+                f"value{'s' if len(rows) > 1 else ''} (first at row {rows[0]}); drop or cap them"
+            )

@@ -1,0 +1,76 @@
+import pytest
+
+from diffint.core.config import (
+    PAPER,
+    RECOMMENDED,
+    Config,
+    check_false_positive_rate,
+    paper_batch_size,
+)
+from diffint.core.errors import InputError
+
+
+def test_paper_preset_is_the_papers():
+    assert (PAPER.n_units, PAPER.temperature, PAPER.hidden_width) == (200, 0.1, 128)
+    assert (PAPER.epochs, PAPER.learning_rate, PAPER.schedule) == (1000, 5e-5, "constant")
+    assert (PAPER.n_members, PAPER.init, PAPER.error) == (1, "gaussian", "clipped")
+    assert PAPER.support_decay == 0.999
+    assert PAPER.calibration == "training"
+
+
+def test_recommended_preset():
+    assert (RECOMMENDED.n_members, RECOMMENDED.init, RECOMMENDED.error) == (3, "data", "unclipped")
+    assert RECOMMENDED.schedule == "cosine"
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"), [(10, 64), (10_000, 64), (10_001, 512), (20_000, 512), (20_001, 1024)]
+)
+def test_batch_size_by_rows(rows, size):
+    assert paper_batch_size(rows) == size
+    assert PAPER.settled(rows, rows).batch_size == size
+    assert PAPER.settled(rows, rows).epochs == 1000
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "epochs"),
+    [(10, 64, 100), (600, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
+)
+def test_automatic_batch_size_and_epochs(rows, size, epochs):
+    settled = RECOMMENDED.settled(rows, rows)
+    assert (settled.batch_size, settled.epochs) == (size, epochs)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_units", 0),
+        ("n_units", 2.5),
+        ("n_units", True),
+        ("n_members", -1),
+        ("epochs", 0),
+        ("hidden_width", "128"),
+        ("batch_size", 0),
+        ("temperature", 0.0),
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("learning_rate", float("inf")),
+        ("support_decay", 1.0),
+        ("support_decay", -0.1),
+        ("decoder", "linear"),
+        ("scaling", "robust"),
+        ("init", None),
+        ("error", "squared"),
+        ("schedule", "step"),
+        ("calibration", "none"),
+    ],
+)
+def test_a_bad_setting_is_named(name, value):
+    with pytest.raises(InputError, match=name):
+        Config(**{name: value})
+
+
+@pytest.mark.parametrize("rate", [0, 1, -0.1, 1.5, float("nan"), "0.1", None])
+def test_rate_outside_zero_and_one(rate):
+    with pytest.raises(InputError, match="false_positive_rate"):
+        check_false_positive_rate(rate)

@@ -1,0 +1,101 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diffint.core.formatting import bounds_beside, exact_number, number, rounded_down, rounded_up
+
+
+def written(text):
+    """What a text says, as Python writes it."""
+    return text.replace(",", "").replace("−", "-")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2019, "2,019"),
+        (-2019.4, "−2,019"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (0.18234, "0.182"),
+        (12.0, "12"),
+        (1.50, "1.5"),
+        (1e-9, "1e-09"),
+        (1e20, "1e+20"),
+        (999.7, "1,000"),
+        (float("nan"), "missing"),
+        (float("inf"), "∞"),
+    ],
+)
+def test_number(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "down", "up"),
+    [
+        (0.12399, "0.123", "0.124"),
+        (-0.12399, "−0.124", "−0.123"),
+        (0.3, "0.3", "0.3"),
+        (0.9999, "0.999", "1"),
+        (2019.5, "2,019", "2,020"),
+        (99.99, "99.9", "100"),
+        (1.2399e-9, "1.23e-09", "1.24e-09"),
+        (1.2399e20, "1.23e+20", "1.24e+20"),
+        (9.999e-7, "9.99e-07", "0.000001"),
+        (0.0, "0", "0"),
+        (-0.0, "0", "0"),
+        (float("inf"), "∞", "∞"),
+        (float("-inf"), "−∞", "−∞"),
+        (float("nan"), "missing", "missing"),
+    ],
+)
+def test_rounding_down_and_up(value, down, up):
+    assert (rounded_down(value), rounded_up(value)) == (down, up)
+
+
+ordinary = st.floats(-1e300, 1e300, allow_subnormal=False)
+
+
+@given(ordinary, st.integers(1, 15))
+def test_a_bound_is_never_said_to_be_tighter(value, digits):
+    # Of the decimal number that Python itself writes for the value.
+    exact = Fraction(repr(value))
+    low, high = (Fraction(written(f(value, digits))) for f in (rounded_down, rounded_up))
+    assert low <= exact <= high
+    assert high - low <= max(abs(exact), Fraction(1)) / 10 ** (digits - 1)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_exact_numbers_can_be_read_back(value):
+    assert float(written(exact_number(value))) == value
+
+
+def test_exact_numbers_are_no_longer_than_they_must_be():
+    assert [exact_number(v) for v in (9.5, -1234567.25, 0.1, 1e20)] == [
+        "9.5",
+        "−1,234,567.25",
+        "0.1",
+        "1e+20",
+    ]
+    assert exact_number(math.inf) == "∞"
+
+
+@given(ordinary, ordinary, ordinary)
+def test_bounds_stay_on_their_side_of_the_limit(lower, upper, limit):
+    low, high, shown = (float(written(t)) for t in bounds_beside(lower, upper, limit))
+    assert low <= lower
+    assert high >= upper
+    for bound, text in ((lower, low), (upper, high)):
+        assert (bound > limit, bound < limit) == (text > shown, text < shown)
+
+
+def test_close_bounds_get_the_digits_they_need():
+    assert bounds_beside(0.1237, 0.5, 0.1236) == ("0.1237", "0.5", "0.1236")
+    assert bounds_beside(0.0, 0.12355, 0.1236) == ("0", "0.12355", "0.1236")
+    assert bounds_beside(0.1, math.inf, 0.5) == ("0.1", "∞", "0.5")
+    tight = math.nextafter(0.3, 1.0)
+    assert bounds_beside(tight, 1.0, 0.3) == (repr(tight), "1", "0.3")

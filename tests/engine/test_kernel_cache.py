@@ -1,0 +1,109 @@
+"""Compiled code is kept on disk, and never outlives the sources it was made of."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import diffint
+from diffint import DiffInt
+from diffint.engine.kernel_cache import compiled, flush_tiny_numbers, set_float_mode
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import diffint
+assert diffint.__file__.startswith(sys.argv[1])
+from diffint.engine.cpu import interval_layer as fused
+x = np.zeros((4, 2), dtype=np.float32)
+print(float(fused.log_box_memberships(x, x[:3] - 1, x[:3] + 1, 0.1)[0, 0]))
+"""
+
+
+FIT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from diffint import DiffInt
+from diffint.engine.cpu import steps
+from diffint.engine.kernel_cache import is_at_hand
+rows = np.random.default_rng(0).normal(size=(200, 5))
+print(is_at_hand(steps.step_loop))
+detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
+print(detector.anomaly_score(rows).tobytes().hex())
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package without compiled code."""
+    source = Path(diffint.__file__).parent
+    target = tmp_path / "site" / "diffint"
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    return target
+
+
+def run(copy, script=SCRIPT, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(copy.parent)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_change_in_a_called_function_is_noticed(copy):
+    before = run(copy)
+    assert list(copy.rglob("*.nbc"))
+    assert run(copy) == before
+    # The code that the compiled loop calls lies in another file than the loop.
+    called = copy / "engine" / "cpu" / "product_tile.py"
+    text = called.read_text()
+    changed = text.replace("bits(0x3F800000)", "bits(0x3FA00000)")
+    assert changed != text
+    called.write_text(changed)
+    assert run(copy) != before
+
+
+def test_a_cache_on_a_full_disk_is_no_error(copy):
+    # /dev/full refuses every write; a folder cannot be made of it, so numba falls back as well.
+    assert run(copy, NUMBA_CACHE_DIR="/dev/full")
+
+
+def test_code_just_compiled_and_code_read_from_disk_give_the_same_bits(copy):
+    known, scores = run(copy, FIT).split()
+    assert known == "False"  # which the progress bar says
+    assert run(copy, FIT).split() == ["True", scores]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a mode of x86 alone")
+def test_tiny_numbers_are_zero_between_the_two_calls_only():
+    @compiled
+    def halves(x, during, after):
+        mode = flush_tiny_numbers()
+        for i in range(x.shape[0]):
+            during[i] = x[i] / 2
+        set_float_mode(mode)
+        for i in range(x.shape[0]):
+            after[i] = x[i] / 2
+
+    x = np.array([1e-40, -1e-40, 1e-38, 1.0], dtype=np.float32)
+    during, after = np.empty_like(x), np.empty_like(x)
+    halves(x, during, after)
+    assert during.tolist() == [0.0, 0.0, 0.0, 0.5]
+    assert after.tolist() == (x / 2).tolist() != during.tolist()
+
+
+def test_a_fit_leaves_the_arithmetic_of_the_process_as_it_was():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    DiffInt(n_units=16, hidden_width=16, epochs=2, n_jobs=1, random_state=0).fit(rows)
+    assert np.float32(1e-40) / np.float32(2) > 0

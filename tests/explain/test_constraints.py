@@ -1,0 +1,38 @@
+"""Ends as people should read them."""
+
+import numpy as np
+import pytest
+
+from diffint.core.model import FeatureSummary
+from diffint.explain.constraints import readable
+
+
+class TestReadable:
+    def summary(self, whole):
+        quantiles = np.array([[0.0, 10.0]])
+        nothing = np.zeros((1, 1))
+        return FeatureSummary(
+            np.array([0.0, 1.0]), quantiles, nothing, nothing, nothing[0], np.array([whole])
+        )
+
+    @pytest.mark.parametrize(
+        ("lower", "upper", "whole", "value", "expected"),
+        [
+            (2.2, 7.7, False, 5.0, (2.2, 7.7, True, True)),
+            (-3.0, 7.7, False, 5.0, (0.0, 7.7, False, True)),
+            (-3.0, 30.0, False, 5.0, (0.0, 10.0, False, False)),
+            (-3.0, 30.0, False, 20.0, (0.0, 30.0, False, False)),  # beyond, but inside the box
+            (-3.0, 30.0, False, np.nan, (0.0, 10.0, False, False)),
+            (2.2, 7.7, True, 5.0, (3.0, 7.0, True, True)),
+            (2.2, 7.7, True, 2.5, (2.2, 7.7, True, True)),  # no whole number itself
+            (2.2, 2.7, True, 5.0, (2.2, 2.7, True, True)),  # no whole number between
+            (2.999999, 3.0000001, True, 3.0, (3.0, 3.0, True, True)),
+            (12.0, 15.0, False, 5.0, (12.0, 15.0, True, False)),  # wholly beyond the range
+        ],
+    )
+    def test_ends(self, lower, upper, whole, value, expected):
+        ends = readable(
+            np.array([[lower]]), np.array([[upper]]), self.summary(whole), np.array([[value]])
+        )
+        found = (ends.lower, ends.upper, ends.binds_below, ends.binds_above)
+        assert tuple(a.item() for a in found) == expected

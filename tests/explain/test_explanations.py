@@ -1,0 +1,425 @@
+"""What the model learned and why a row: data, frames and words agree, and read sensibly."""
+
+import copy
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from diffint import DiffInt, InputError
+
+from ..conftest import QUICK, make_rows
+
+COLUMN = {
+    name: j for j, name in enumerate(["age", "amount", "visits", "member", "version", "height"])
+}
+COLUMNS = ["row", "feature", "value", "lower", "upper", "side", "distance", "share", "unit"]
+
+
+def make_records(n_rows=400, seed=0):
+    """Amounts that follow the age, a count, a flag, a constant, and missing cells."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 60, n_rows)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "amount": 50 * age + rng.normal(0, 40, n_rows),
+            "visits": rng.poisson(3, n_rows),
+            "member": rng.random(n_rows) < 0.02,
+            "version": 7,
+            "height": rng.normal(170, 8, n_rows),
+        }
+    )
+    frame.loc[rng.random(n_rows) < 0.1, "height"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def records():
+    return make_records()
+
+
+@pytest.fixture(scope="module")
+def detector(records):
+    return DiffInt(random_state=0, epochs=30, n_units=60).fit(records)
+
+
+@pytest.fixture(scope="module")
+def suspects():
+    """Fresh rows, the first few with one thing wrong each."""
+    frame = make_records(40, seed=1).astype({"member": float, "version": float})
+    frame.loc[0, "amount"] = 9_000
+    frame.loc[1, "age"] = 25
+    frame.loc[1, "amount"] = 2_900  # in range, but not at this age
+    frame.loc[2, "version"] = 9
+    frame.loc[3, "visits"] = 40
+    frame.loc[4, ["age", "visits"]] = np.nan
+    return frame
+
+
+class TestLocal:
+    def test_planted_causes_come_first(self, detector, suspects):
+        first = detector.explain(suspects).to_frame(1).set_index("row")["feature"]
+        assert first[0] == "amount"
+        assert first[1] in ("amount", "age")
+        assert first[2] == "version"
+        assert first[3] == "visits"
+
+    def test_frame(self, detector, suspects):
+        frame = detector.explain(suspects).to_frame()
+        assert list(frame.columns) == COLUMNS
+        assert len(frame) == suspects.size
+        np.testing.assert_array_equal(frame["row"], np.repeat(np.arange(40), 6))
+        assert (frame.groupby("row")["feature"].nunique() == 6).all()
+        values = suspects.to_numpy(dtype=float)
+        for line in frame.itertuples():
+            value = values[line.row, list(suspects.columns).index(line.feature)]
+            assert line.value == value or (np.isnan(value) and np.isnan(line.value))
+        np.testing.assert_allclose(frame.groupby("row")["share"].sum(), 1.0)
+
+    def test_side_distance_and_ends_say_the_same(self, detector, suspects):
+        frame = detector.explain(suspects).to_frame()
+        assert set(frame["side"]) == {"below", "inside", "above", "missing"}
+        for side, lines in frame.groupby("side"):
+            if side == "above":
+                assert (lines["value"] > lines["upper"]).all()
+                np.testing.assert_allclose(lines["distance"], lines["value"] - lines["upper"])
+            elif side == "below":
+                assert (lines["value"] < lines["lower"]).all()
+                np.testing.assert_allclose(lines["distance"], lines["lower"] - lines["value"])
+            else:
+                assert (lines["distance"] == 0).all()
+                assert (side == "missing") == lines["value"].isna().all()
+                inside = lines["value"].between(lines["lower"], lines["upper"])
+                assert (inside | lines["value"].isna()).all()
+        assert (frame["lower"] <= frame["upper"]).all()
+
+    def test_explains_the_ensemble_that_scores(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        np.testing.assert_array_equal(explanation.score, detector.anomaly_score(suspects))
+        np.testing.assert_array_equal(explanation.p_value, detector.p_values(suspects))
+        np.testing.assert_array_equal(explanation.flagged, detector.predict(suspects) == -1)
+        matched = detector.match(suspects)
+        np.testing.assert_array_equal(explanation.unit, matched["unit"])
+        np.testing.assert_array_equal((explanation.side != 0).sum(axis=1), matched["violations"])
+        assert explanation.nearest.shape == (40, 3)
+        assert (explanation.nearest // 60 == [0, 1, 2]).all()
+        assert all(explanation.unit[i] in explanation.nearest[i] for i in range(40))
+
+    def test_a_row_does_not_depend_on_the_others(self, detector, suspects):
+        whole = detector.explain(suspects).to_frame()
+        alone = detector.explain(suspects.iloc[[3]]).to_frame()
+        expected = whole[whole["row"] == 3].reset_index(drop=True).assign(row=0)
+        pd.testing.assert_frame_equal(alone, expected, rtol=1e-7)
+
+    def test_every_number_in_the_text_is_in_the_frame(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        frame = explanation.to_frame()
+        for row in range(5):
+            lines = frame[frame["row"] == row].set_index("feature")
+            named = [f for f in lines.index if explanation.responsibility[row, COLUMN[f]] > 0]
+            reasons = explanation.reasons(row, n_reasons=6)
+            for feature, reason in zip(named, reasons, strict=True):
+                line = lines.loc[feature]
+                assert reason.startswith(f"{feature} ")
+                share = re.search(r"carries (?:under |over )?(\d+) % of the score", reason)
+                assert abs(int(share[1]) / 100 - line["share"]) < 0.011
+                said = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", reason)]
+                assert any(np.isclose(n, line["value"], rtol=5e-3) for n in said)
+                if line["side"] in ("above", "below"):
+                    end = line["upper"] if line["side"] == "above" else line["lower"]
+                    assert any(np.isclose(n, end, rtol=5e-3, atol=5e-3) for n in said), reason
+
+    def test_what_is_said_of_training_rows_is_true(self, detector, suspects, records):
+        """Recounted from the training table itself."""
+        explanation = detector.explain(suspects)
+        table = records.to_numpy(dtype=float)
+        checked = 0
+        for row in range(40):
+            member = detector.model_.members[explanation.unit[row] // 60]
+            unit = explanation.unit[row] % 60
+            values = member.scaler.transform(table)[1]
+            outside = (values < member.box_lower[unit]) | (values > member.box_upper[unit])
+            fits = int((~outside.any(axis=1)).sum())
+            assert f"which {fits} of 400 training row" in explanation.headline(row)
+            for j in np.flatnonzero(explanation.side[row]):
+                others = ~np.delete(outside, j, axis=1).any(axis=1) & ~np.isnan(values[:, j])
+                peers, inside = others.sum(), (others & ~outside[:, j]).sum()
+                reason = explanation.reason(row, j)
+                if (
+                    detector.model_.features.quantiles[j, 0]
+                    < detector.model_.features.quantiles[j, -1]
+                ):
+                    said = re.search(r"(all|(?:over |under )?\d+ % of the) (\d+) training", reason)
+                    assert int(said[2]) == peers
+                    assert (said[1] == "all") == (inside == peers)
+                    checked += 1
+        assert checked >= 5
+
+    def test_large_whole_numbers_keep_their_ends(self):
+        rng = np.random.default_rng(0)
+        code = 1_000_000 + rng.integers(0, 100, 300)
+        table = pd.DataFrame({"code": code, "v": (code - 1_000_050) / 30 + rng.normal(0, 0.1, 300)})
+        frame = DiffInt(random_state=0, epochs=10, n_units=30).fit(table).explain(table).to_frame()
+        outside = frame[frame["side"].isin(["above", "below"])]
+        assert len(outside) > 5
+        assert (outside["distance"] > 0).all()
+
+    def test_a_feature_never_seen_has_no_range(self):
+        rng = np.random.default_rng(0)
+        table = np.column_stack([rng.normal(size=(100, 2)), np.full(100, np.nan)])
+        with pytest.warns(UserWarning, match="no value"):
+            explanation = DiffInt(**QUICK).fit(table).explain([[0, 0, 5.0]])
+        assert np.isnan(explanation.lower[0, 2])
+        assert "knows nothing" in explanation.reason(0, 2)
+
+    def test_does_not_share_memory_with_the_rows(self, detector, suspects):
+        rows = suspects.to_numpy(dtype=float).copy()
+        plain = DiffInt(**QUICK).fit(rows)
+        explanation = plain.explain(rows)
+        before = explanation.text(0)
+        rows[0] = 99
+        assert explanation.text(0) == before
+        with pytest.raises(ValueError, match="read-only"):
+            explanation.value[0, 0] = 5
+
+    def test_text_of_many_rows_is_quick(self, detector):
+        explanation = detector.explain(make_records(4_000, seed=5))
+        started = time.perf_counter()
+        explanation.text()
+        assert time.perf_counter() - started < 10
+
+    def test_text_reads_well(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        first = explanation.text(0, n_reasons=1)
+        assert re.match(
+            r"Row 0: score [\d.]+, above the threshold of [\d.]+ \(p = [\d.]+\)\. It comes nearest "
+            r"to pattern \d+ \(which \d+ of 400 training rows fits?\) and leaves \d of its 6 "
+            r"ranges\.",
+            first,
+        )
+        assert re.search(
+            r"1\. amount = 9,000 is above [\d,.–]+, (where|which) .*training rows? that "
+            r"otherwise fits? the pattern (lies?|keeps?); it carries \d+ % of the score\.$",
+            first,
+        ), first
+        assert "version = 9, but was 7 in every training row; it carries" in explanation.text(2)
+        assert explanation.text().count("Row ") == 40
+        assert explanation.text(-1).startswith("Row 39:")
+
+    def test_whole_numbers_and_flags_have_whole_ends(self, detector, suspects):
+        frame = detector.explain(suspects).to_frame().query("feature in ['visits', 'member']")
+        frame = frame.dropna()
+        for column in ("lower", "upper"):
+            assert (frame[column] == frame[column].round()).all()
+
+    def test_ends_are_cut_to_the_training_range(self, detector, suspects, records):
+        frame = detector.explain(suspects).to_frame().query("side == 'inside'")
+        for feature in ("age", "height", "amount"):
+            lines = frame[frame["feature"] == feature]
+            low, high = records[feature].min(), records[feature].max()
+            usual = lines["value"].between(low, high)
+            assert (lines["lower"][usual] >= low).all()
+            assert (lines["upper"][usual] <= high).all()
+
+    def test_never_more_than_asked_for(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        for n in (1, 2, 50):
+            assert len(explanation.reasons(0, n)) == min(n, 5)  # one cell is missing
+            assert len(explanation.to_frame(n)) == 40 * min(n, 6)
+
+    def test_missing_cells_carry_nothing(self, detector, suspects):
+        lines = detector.explain(suspects).to_frame().query("row == 4").set_index("feature")
+        for feature in ("age", "visits"):
+            assert lines.loc[feature, "side"] == "missing"
+            assert lines.loc[feature, "share"] == 0
+        assert "is missing" not in detector.explain(suspects).text(4, n_reasons=6)
+
+    def test_a_row_without_any_value(self, detector, suspects):
+        blank = suspects.iloc[:1] * np.nan
+        explanation = detector.explain(blank)
+        assert explanation.score[0] == 0
+        assert explanation.reasons(0) == []
+        assert (explanation.to_frame()["share"] == 0).all()
+
+    def test_features_needed_for_a_part_of_the_score(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        for row in range(5):
+            shares = np.sort(explanation.share[row])[::-1]
+            needed = explanation.features_for(0.8)[row]
+            assert shares[:needed].sum() >= 0.8 - 1e-9
+            assert shares[: needed - 1].sum() < 0.8
+
+    def test_ten_thousand_rows_take_seconds(self):
+        rows = make_rows(10_000, 30)
+        detector = DiffInt(random_state=0, epochs=1).fit(rows[:1000])
+        detector.explain(rows[:10])  # compiles
+        started = time.perf_counter()
+        detector.explain(rows).to_frame()
+        assert time.perf_counter() - started < 10
+
+    @pytest.mark.parametrize(
+        "bad", [{"row": 40}, {"row": -41}, {"n_reasons": 0}, {"n_reasons": True}]
+    )
+    def test_bad_requests(self, detector, suspects, bad):
+        with pytest.raises(InputError):
+            detector.explain(suspects).text(**bad)
+
+    def test_bad_rows_get_the_errors_of_scoring(self, detector, suspects):
+        for method in (detector.explain, detector.match, detector.nearest_normal):
+            with pytest.raises(InputError, match="infin"):
+                method(suspects.replace(9_000, np.inf))
+            with pytest.raises(ValueError, match="feature names"):
+                method(suspects[suspects.columns[::-1]])
+            with pytest.raises(TypeError, match="text"):
+                method(suspects.astype({"age": object}).replace(25, "old"))
+            with pytest.raises(ValueError, match="0 sample"):
+                method(suspects.iloc[:0])
+            with pytest.raises(NotFittedError):
+                getattr(DiffInt(), method.__name__)(suspects)
+
+    def test_one_feature_one_member_one_row(self):
+        detector = DiffInt(**{**QUICK, "n_members": 1}).fit(make_rows(50, 1))
+        text = detector.explain([[1e9]]).text()
+        assert text.count("\n") == 1
+        assert "x0 = 1,000,000,000 is above" in text
+        assert "it carries 100 % of the score." in text
+
+
+class TestMatch:
+    def test_frame(self, detector, suspects, records):
+        matched = detector.match(suspects.set_index(suspects.index + 100))
+        assert list(matched.columns)[:3] == ["unit", "inside", "violations"]
+        np.testing.assert_array_equal(matched.index, np.arange(100, 140))
+        np.testing.assert_array_equal(matched["inside"], matched["violations"] == 0)
+        assert matched["inside"].dtype == bool
+        assert not matched["inside"][:4].any()
+        assert matched["unit"].between(0, 179).all()
+
+    def test_boxes_hold_about_the_share_that_was_asked_for(self):
+        rows, fresh = make_rows(1_000, 4, seed=0)[:600], make_rows(1_000, 4, seed=0)[600:]
+        for coverage in (0.6, 0.9):
+            detector = DiffInt(random_state=0, epochs=20, n_units=50, box_coverage=coverage)
+            inside = detector.fit(rows).match(fresh)["inside"].mean()
+            assert abs(inside - coverage) < 0.08
+
+    def test_without_a_coverage_boxes_are_the_intervals(self, rows):
+        detector = DiffInt(**QUICK, box_coverage=0.0).fit(rows)
+        assert all(member.box_scale == 1.0 for member in detector.model_.members)
+
+    def test_threads_do_not_matter(self, detector):
+        rows = pd.concat([make_records(5_000, seed=3)] * 2)
+        single = copy.copy(detector).set_params(n_jobs=1)
+        pd.testing.assert_frame_equal(detector.match(rows), single.match(rows))
+
+
+class TestGlobal:
+    def test_importance(self, detector):
+        explanation = detector.explain_global()
+        np.testing.assert_allclose(
+            explanation.importance,
+            explanation.support * explanation.tightness * explanation.stability,
+        )
+        assert explanation.importance.shape == (180, 6)
+        assert explanation.feature_importance.shape == (6,)
+        soft = explanation.mean_membership * explanation.tightness * explanation.stability
+        expected = ((soft.reshape(3, 60, 6) ** 3).mean(axis=1) ** (1 / 3)).mean(axis=0)
+        varying = ~explanation.constant
+        np.testing.assert_allclose(explanation.feature_importance[varying], expected[varying])
+
+    def test_tight_features_are_important(self):
+        rng = np.random.default_rng(0)
+        rows = rng.uniform(-1, 1, (500, 6))
+        usual = rng.random((500, 2)) > 0.02
+        rows[:, :2] = np.where(usual, rng.normal(0.4, 0.05, (500, 2)), rows[:, :2])
+        explanation = DiffInt(random_state=0, epochs=20).fit(rows).explain_global()
+        assert set(explanation.feature_order[:2]) == {0, 1}
+
+    def test_frame(self, detector, records):
+        explanation = detector.explain_global()
+        frame = explanation.to_frame(n_units=4, n_constraints=2)
+        assert len(frame) == 8
+        assert frame["unit"].nunique() == 4
+        subjects = frame.groupby("unit", sort=False)["feature"].agg(frozenset).tolist()
+        distinct = len(set(subjects))
+        assert len(set(subjects[:distinct])) == distinct >= 2  # repeated ones come last
+        for _, lines in frame.groupby("unit"):
+            assert lines["importance"].is_monotonic_decreasing
+            assert lines["joint_coverage"].is_monotonic_decreasing
+            assert lines["joint_coverage"].iloc[0] == pytest.approx(lines["coverage"].iloc[0])
+        assert frame[["coverage", "stability", "support", "tightness"]].stack().between(0, 1).all()
+
+    def test_coverage_is_what_held_out_rows_show(self, detector):
+        frame = detector.explain_global().to_frame(n_units=6, n_constraints=3)
+        fresh = make_records(4_000, seed=9)
+        differences = []
+        for line in frame.itertuples():
+            value = fresh[line.feature].dropna().astype(float)
+            lower = line.lower if line.binds_below else -np.inf
+            upper = line.upper if line.binds_above else np.inf
+            differences.append(line.coverage - value.between(lower, upper).mean())
+        assert np.mean(np.abs(differences)) < 0.05  # 80 held-out rows
+
+    def test_text(self, detector):
+        explanation = detector.explain_global()
+        text = explanation.text(n_features=2, n_units=2, n_constraints=2)
+        assert text.startswith("Learned from 400 rows of 6 features: ")
+        assert len(re.findall(r"^  \S+ +0\.\d\d$|^  \S+ +1\.00$", text, re.M)) == 2
+        assert text.count("Pattern ") == 2
+        assert text.count("held-out rows") == 4
+        assert text.count("Both at once hold for") == 2
+        frame = explanation.to_frame(2, 2)
+        shown = [int(n) for n in re.findall(r"holds for (?:over )?(\d+) %", text)]
+        np.testing.assert_allclose(shown, 100 * frame["coverage"], atol=1.0)
+
+    def test_what_was_constant_is_said(self, detector):
+        assert "Never varied in training: version" in detector.explain_global().text()
+
+    def test_training_rows_are_named_where_none_were_held_out(self, rows):
+        detector = DiffInt(**QUICK, calibration="training").fit(rows)
+        text = detector.explain_global().text()
+        assert re.search(r"holds for (over )?\d+ % of \d+ training rows", text)
+        assert "held-out" not in text
+        assert "optimistic" in detector.explain(rows[:1]).text()
+
+    @pytest.mark.parametrize("bad", [{"n_units": 0}, {"n_constraints": 1.5}, {"n_features": -1}])
+    def test_bad_requests(self, detector, bad):
+        with pytest.raises(InputError):
+            detector.explain_global().text(**bad)
+
+    def test_an_old_file_can_be_saved_again(self, tmp_path):
+        old = DiffInt.load("tests/golden/model-v1.diffint")
+        old.save(tmp_path / "again")
+        again = DiffInt.load(tmp_path / "again")
+        assert again.explain_global().text() == old.explain_global().text()
+
+    def test_only_patterns_are_shown(self, detector):
+        explanation = detector.explain_global()
+        assert explanation.is_pattern[explanation.top_units(20)].all()
+        assert (explanation.box_rows[explanation.is_pattern] >= 1).all()
+
+    def test_a_conjunction_holds_no_more_often_than_its_parts(self):
+        rng = np.random.default_rng(0)
+        table = rng.normal(size=(500, 3))
+        table[rng.random(500) < 0.9, 0] = np.nan
+        table[rng.random(500) < 0.5, 1] = np.nan
+        explanation = DiffInt(**QUICK).fit(table).explain_global()
+        text = explanation.text()
+        assert "of 100 held-out rows" in text  # the complete column
+        frame = explanation.to_frame(10, 1)
+        np.testing.assert_allclose(frame["joint_coverage"], frame["coverage"])
+
+    def test_an_old_file_still_explains(self):
+        detector = DiffInt.load("tests/golden/model-v1.diffint")
+        assert re.search(r"^Pattern \d+:$", detector.explain_global().text(), re.M)  # no counts
+        rows = pd.DataFrame([[1e6, -1e6, 0.0]], columns=["width", "height", "weight"])
+        assert "the range of the pattern" in detector.explain(rows).text()
+
+    def test_is_saved(self, detector, suspects, tmp_path):
+        detector.save(tmp_path / "m.diffint")
+        loaded = DiffInt.load(tmp_path / "m.diffint")
+        assert loaded.explain_global().text() == detector.explain_global().text()
+        assert loaded.explain(suspects).text() == detector.explain(suspects).text()

@@ -1,0 +1,132 @@
+"""The smallest change that makes a flagged row normal has been found and scored."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diffint import DiffInt, InputError
+
+from .test_explanations import make_records
+
+
+@pytest.fixture(scope="module")
+def detector():
+    records = make_records()
+    return DiffInt(random_state=0, epochs=30, n_units=60, false_positive_rate=0.05).fit(records)
+
+
+@pytest.fixture(scope="module")
+def suspects():
+    frame = make_records(60, seed=1).astype({"member": float, "version": float})
+    frame.loc[0, "amount"] = 9_000
+    frame.loc[1, "visits"] = 40
+    frame.loc[2, ["amount", "visits"]] = [9_000, 40]
+    frame.loc[3, :] = [10_000, -50_000, 400, 1, 7, 900]
+    frame.loc[4, ["amount", "visits"]] = [9_000, np.nan]
+    return frame
+
+
+def test_suggestions_make_rows_normal(detector, suspects):
+    nearest = detector.nearest_normal(suspects)
+    flagged = detector.predict(suspects) == -1
+    np.testing.assert_array_equal(nearest.flagged, flagged)
+    assert flagged[:5].all()
+    changed = suspects.copy()
+    for line in nearest.to_frame().itertuples():
+        assert changed.loc[line.row, line.feature] == line.value
+        changed.loc[line.row, line.feature] = line.suggested
+    again = detector.predict(changed)
+    np.testing.assert_array_equal(again[nearest.found], 1)
+    scores = detector.anomaly_score(changed)[nearest.found]
+    np.testing.assert_allclose(nearest.new_score[nearest.found], scores, atol=1e-9)
+
+
+def test_as_few_features_as_were_wrong(detector, suspects):
+    nearest = detector.nearest_normal(suspects)
+    features = [{suspects.columns[c.feature] for c in row} for row in nearest.changes[:5]]
+    assert features[0] == {"amount"}
+    assert features[1] == {"visits"}
+    assert features[2] == {"amount", "visits"}
+    assert "visits" not in features[4]  # missing: there is nothing to change
+
+
+def test_no_change_is_larger_than_needed(detector, suspects):
+    nearest = detector.nearest_normal(suspects)
+    (change,) = nearest.changes[0]
+    assert change.suggested < change.value
+    nearer = suspects.iloc[[0]].copy()
+    nearer["amount"] = change.suggested + 0.02 * (change.value - change.suggested)
+    assert detector.predict(nearer)[0] == -1
+
+
+def test_whole_numbers_stay_whole(detector, suspects):
+    frame = detector.nearest_normal(suspects).to_frame()
+    visits = frame[frame["feature"].isin(["visits", "member", "version"])]["suggested"]
+    assert len(visits)
+    assert (visits == visits.round()).all()
+
+
+def test_says_when_nothing_is_found(detector, suspects):
+    nearest = detector.nearest_normal(suspects, max_changes=1)
+    assert not nearest.found[3]
+    assert nearest.changes[3] == ()
+    assert np.isnan(nearest.new_score[3])
+    assert nearest.text(3) == (
+        "Row 3: no change of up to 1 feature was found that makes it normal."
+    )
+    assert not nearest.found[2]
+    assert detector.nearest_normal(suspects, max_changes=2).found[2]
+
+
+def test_text(detector, suspects):
+    nearest = detector.nearest_normal(suspects)
+    frame = nearest.to_frame()
+    suggested = frame[frame["row"] == 1]["suggested"].item()
+    assert nearest.text(1) == (
+        f"Row 1 would be normal if visits came down to {suggested:.0f} (from 40)."
+    )
+    assert nearest.text(2).count(" came down to ") == 2
+    normal = int(np.flatnonzero(~nearest.flagged)[0])
+    assert nearest.text(normal) == f"Row {normal} is not flagged: nothing needs to change."
+    assert nearest.text().count("\n") == 59
+
+
+def test_nothing_flagged_and_one_feature():
+    rows = np.random.default_rng(0).normal(size=(200, 1))
+    detector = DiffInt(random_state=0, epochs=10, n_units=20, n_members=2).fit(rows)
+    nearest = detector.nearest_normal(rows.mean(axis=0, keepdims=True))
+    assert nearest.to_frame().empty
+    assert list(nearest.to_frame().columns)[:4] == ["row", "feature", "value", "suggested"]
+    far = detector.nearest_normal([[50.0]])
+    assert far.found[0]
+    assert far.changes[0][0].suggested < 5
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, None])
+def test_bad_number_of_changes(detector, suspects, bad):
+    with pytest.raises(InputError, match="max_changes"):
+        detector.nearest_normal(suspects, max_changes=bad)
+
+
+def test_frames_hold_numbers(detector, suspects):
+    frame = detector.nearest_normal(suspects).to_frame()
+    assert all(pd.api.types.is_numeric_dtype(frame[c]) for c in frame.columns if c != "feature")
+
+
+def test_a_large_offset_is_no_obstacle():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([1013 + rng.normal(0, 0.05, 500), rng.normal(size=500)])
+    detector = DiffInt(random_state=0, epochs=10, n_units=30, false_positive_rate=0.05).fit(rows)
+    nearest = detector.nearest_normal([[1013.3, 0.0]])
+    (change,) = nearest.changes[0]
+    assert change.feature == 0
+    assert 1013 < change.suggested < 1013.3
+    assert f"came down to {change.suggested:,} (from 1,013.3)" in nearest.text(0)
+
+
+def test_more_changes_than_candidates():
+    rows = np.random.default_rng(0).normal(size=(200, 12))
+    detector = DiffInt(random_state=0, epochs=5, n_units=20, n_members=2).fit(rows)
+    assert "among its 8 most responsible" in detector.nearest_normal(
+        np.full((1, 12), 50.0), max_changes=12
+    ).text(0)

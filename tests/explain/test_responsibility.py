@@ -1,0 +1,160 @@
+"""Planted errors come first, and the compiled rule is the plain definition."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from diffint import DiffInt
+from diffint.engine.cpu import robust
+from diffint.engine.reference import intervals as reference
+from diffint.explain.responsibility import BEYOND_WEIGHT, MEMBERSHIP_FLOORS, responsibilities
+
+from ..conftest import QUICK
+
+
+def factor_rows(n_rows, seed, n_features=8):
+    """Rows of two hidden factors, so that each feature follows from the others."""
+    rng = np.random.default_rng(seed)
+    loadings = np.random.default_rng(7).normal(size=(2, n_features))
+    hidden = rng.uniform(-1, 1, size=(n_rows, 2))
+    noise = rng.normal(0, 0.05, size=(n_rows, n_features))
+    return (hidden @ loadings + noise) * 10.0 ** np.arange(n_features) + 5.0
+
+
+@pytest.fixture(scope="module")
+def train():
+    return factor_rows(600, seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(train):
+    return DiffInt(n_members=2, random_state=0).fit(train).model_
+
+
+def defined_decoder(model, d, code):
+    hidden = code @ d.hidden_weight.astype(float) + d.hidden_bias
+    if model.config.decoder == "free":
+        hidden -= hidden.mean(axis=1, keepdims=True)
+        hidden /= np.sqrt(hidden.var(axis=1, keepdims=True) + 1e-5)
+        hidden = hidden * d.norm_gain + d.norm_shift
+    return np.maximum(hidden, 0) @ d.output_weight.astype(float) + d.output_bias
+
+
+def defined_responsibilities(model, x):
+    """The definition, in float64 and with an array of (rows × units × features)."""
+    total = np.zeros(x.shape)
+    for member in model.members:
+        clipped, unclipped = member.scaler.transform(x)
+        logs = reference.log_memberships(
+            clipped, member.lower, member.upper, model.config.temperature
+        )
+        low, high = member.scaler.lower, member.scaler.upper
+        distance = BEYOND_WEIGHT * np.abs(unclipped - np.clip(unclipped, low, high))
+        for floor in MEMBERSHIP_FLOORS:
+            code = softmax(np.maximum(logs, np.log(floor)).sum(axis=2), axis=1)
+            expected = defined_decoder(model, member.decoder, code)
+            distance += np.abs(unclipped - expected) / len(MEMBERSHIP_FLOORS)
+        total += np.nan_to_num(distance)
+    return total / len(model.members)
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+@pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 2.0])
+def test_is_the_definition(decoder, scaling, temperature):
+    rng = np.random.default_rng(0)
+    settings = {"decoder": decoder, "scaling": scaling, "temperature": temperature}
+    model = DiffInt(**QUICK, **settings).fit(rng.normal(size=(150, 37))).model_
+    x = rng.normal(0, 2, size=(70, 37))
+    x[::5, 2] = np.nan
+    expected = defined_responsibilities(model, x)
+    np.testing.assert_allclose(responsibilities(model, x), expected, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["out of range", "in range"])
+def test_planted_features_come_first(model, train, kind):
+    x = factor_rows(300, seed=1)
+    rng = np.random.default_rng(2)
+    rows, planted = np.arange(len(x)), rng.integers(0, x.shape[1], size=len(x))
+    low, high = train.min(axis=0)[planted], train.max(axis=0)[planted]
+    if kind == "out of range":
+        x[rows, planted] = high + 0.2 * (high - low)
+    else:  # the end of the range that is farther from the row's own value
+        value = x[rows, planted]
+        x[rows, planted] = np.where(high - value > value - low, high, low)
+    first = responsibilities(model, x).argmax(axis=1)
+    assert (first == planted).mean() >= 0.97
+
+
+def test_three_planted_features_fill_the_first_three_places(model, train):
+    x = factor_rows(200, seed=3)
+    x[:, [1, 4, 6]] = train.max(axis=0)[[1, 4, 6]] + 0.3 * np.ptp(train, axis=0)[[1, 4, 6]]
+    first = np.sort(np.argsort(-responsibilities(model, x), axis=1)[:, :3], axis=1)
+    assert (first == [1, 4, 6]).all(axis=1).mean() >= 0.97
+
+
+def test_missing_cells_have_none(model):
+    x = factor_rows(50, seed=4)
+    whole = responsibilities(model, x)
+    x[::2, 3] = np.nan
+    x[7] = np.nan
+    result = responsibilities(model, x)
+    assert np.isfinite(result).all()
+    assert (result >= 0).all()
+    assert (result[::2, 3] == 0).all()
+    assert (result[7] == 0).all()
+    np.testing.assert_array_equal(result[1:7:2], whole[1:7:2])
+
+
+def test_a_constant_that_changes_comes_first(train):
+    x = train.copy()
+    x[:, 2] = 4.0
+    model = DiffInt(**QUICK).fit(x).model_
+    x[:, 2] = np.where(np.arange(len(x)) % 2, 4.0, 4.1)
+    first = responsibilities(model, x).argmax(axis=1)
+    assert (first[::2] == 2).all()
+    assert (first[1::2] == 2).mean() < 0.05
+
+
+def test_a_column_no_member_knows_has_none(train):
+    x = train.copy()
+    x[:, 5] = np.nan
+    with pytest.warns(UserWarning, match="."):
+        model = DiffInt(**QUICK).fit(x).model_
+    result = responsibilities(model, train)
+    assert (result[:, 5] == 0).all()
+    assert np.isfinite(result).all()
+
+
+def test_one_feature():
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    model = DiffInt(**QUICK).fit(x).model_
+    result = responsibilities(model, np.array([[0.0], [9.0], [np.nan]]))
+    assert result.shape == (3, 1)
+    assert result[1, 0] > result[0, 0] >= 0
+    assert result[2, 0] == 0
+
+
+def test_rows_do_not_depend_on_their_neighbours_or_on_threads(model):
+    x = factor_rows(2_500, seed=5)
+    x[::3, 1] *= 2
+    expected = responsibilities(model, x)
+    order = np.random.default_rng(0).permutation(len(x))
+    np.testing.assert_array_equal(responsibilities(model, x[order]), expected[order])
+    np.testing.assert_array_equal(responsibilities(model, x, n_jobs=2), expected)
+    np.testing.assert_allclose(responsibilities(model, x[:1]), expected[:1], atol=1e-9)
+    assert responsibilities(model, x[:0]).shape == (0, x.shape[1])
+
+
+def test_few_evaluations_per_row(model, monkeypatch):
+    passed = []
+    original = robust.reconstruct
+
+    def counting(rows, *others):
+        passed.append(len(rows))
+        original(rows, *others)
+
+    monkeypatch.setattr(robust, "reconstruct", counting)
+    responsibilities(model, factor_rows(1_500, seed=6))
+    assert sum(passed) == 1_500 * len(MEMBERSHIP_FLOORS) * len(model.members)
+    assert len(MEMBERSHIP_FLOORS) <= 10

@@ -1,0 +1,136 @@
+"""Scoring against the definition, from several threads, and after a fork."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from diffint import DiffInt
+from diffint.core.scaling import fit_scaler
+from diffint.engine.reference import intervals as reference
+from diffint.score.scoring import anomaly_scores, evaluate, scale
+
+from ..conftest import QUICK, make_rows
+
+
+def defined_scores(model, x):
+    """The mean over members of the error of decoding the definition's codes, in float64."""
+    total = np.zeros(len(x))
+    for member in model.members:
+        clipped, unclipped = member.scaler.transform(x)
+        target = unclipped if model.config.error == "unclipped" else clipped
+        code = reference.codes(clipped, member.lower, member.upper, model.config.temperature)
+        d = member.decoder
+        hidden = code @ d.hidden_weight.astype(float) + d.hidden_bias
+        if model.config.decoder == "free":
+            hidden -= hidden.mean(axis=1, keepdims=True)
+            hidden /= np.sqrt(hidden.var(axis=1, keepdims=True) + 1e-5)
+            hidden = hidden * d.norm_gain + d.norm_shift
+        output = np.maximum(hidden, 0) @ d.output_weight.astype(float) + d.output_bias
+        total += np.nanmean(np.abs(target - output), axis=1)
+    return total / len(model.members)
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+@pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+@pytest.mark.parametrize("error", ["clipped", "unclipped"])
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 2.0])
+def test_scores_are_the_definitions(decoder, scaling, error, temperature):
+    x = np.random.default_rng(0).normal(size=(150, 5))
+    x[::9, 1] = np.nan
+    settings = {"decoder": decoder, "scaling": scaling, "error": error, "temperature": temperature}
+    model = DiffInt(**QUICK, **settings).fit(x).model_
+    new = np.random.default_rng(1).normal(0, 3, size=(70, 5))
+    new[::5, 2] = np.nan
+    # A small temperature far outside of every box leaves nearly equal codes to tiny differences.
+    np.testing.assert_allclose(
+        anomaly_scores(model, new), defined_scores(model, new), rtol=2e-4, atol=1e-5
+    )
+
+
+def test_log_box_memberships_and_units(fitted, rows):
+    model, member = fitted.model_, fitted.model_.members[0]
+    result = evaluate(model, member, rows, memberships=True, reconstruct=True, units=True)
+    clipped, _ = member.scaler.transform(rows)
+    expected = reference.log_box_memberships(clipped, member.lower, member.upper, 0.1)
+    np.testing.assert_allclose(result.log_box, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(result.unit, result.log_box.argmax(axis=1))
+    assert result.reconstruction.shape == rows.shape
+
+
+def test_several_threads_at_once(fitted):
+    x = make_rows(20_000, seed=5)
+    expected = fitted.anomaly_score(x)
+    with ThreadPoolExecutor(8) as pool:
+        for scores in pool.map(lambda _: fitted.anomaly_score(x), range(16)):
+            np.testing.assert_array_equal(scores, expected)
+
+
+def test_fitting_in_several_threads_at_once(rows):
+    expected = DiffInt(**QUICK).fit(rows).anomaly_score(rows)
+    with ThreadPoolExecutor(4) as pool:
+        for fitted in pool.map(lambda _: DiffInt(**QUICK).fit(rows), range(8)):
+            np.testing.assert_array_equal(fitted.anomaly_score(rows), expected)
+
+
+def _score_in_child(detector, x, queue):
+    queue.put(detector.anomaly_score(x))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork(fitted):
+    x = make_rows(20_000, seed=5)
+    expected = fitted.anomaly_score(x)  # the parent has used its threads by now
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=_score_in_child, args=(fitted, x, queue)) for _ in range(2)]
+    for child in children:
+        child.start()
+    for _ in children:
+        np.testing.assert_array_equal(queue.get(timeout=60), expected)
+    for child in children:
+        child.join(timeout=10)
+        assert child.exitcode == 0
+
+
+def test_a_cache_folder_that_cannot_be_written_is_no_error():
+    # Every place that numba would try says no.
+    script = """
+    import numpy as np
+    from numba.core import caching
+    def refuse(self):
+        raise OSError(30, "read-only file system")
+    for locator in caching.CacheImpl._locator_classes:
+        locator.ensure_cache_path = refuse
+    from diffint import DiffInt
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    d = DiffInt(n_units=4, hidden_width=4, epochs=1, n_members=1, random_state=0).fit(x)
+    assert np.isfinite(d.anomaly_score(x)).all()
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["minmax", "unit"])
+def test_compiled_scaling_is_the_plain_one(kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 7)) * 10.0 ** np.array([0, 3, -9, 160, -300, 0, 0])
+    x[:, 5] = 4.0  # constant
+    x[:, 6] = np.nan  # never seen
+    scaler = fit_scaler(x[:100], kind)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[::3, 5] = rng.normal(4, 1, len(x[::3]))
+    x[::4, 6] = 1.0
+    for expected, actual in zip(scaler.transform(x), scale(scaler, x), strict=True):
+        np.testing.assert_array_equal(actual, expected)

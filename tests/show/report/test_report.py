@@ -1,0 +1,291 @@
+"""What the report says is what the detector says, and nothing in a table can become markup."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas
+import pytest
+
+from diffint import DiffInt, InputError
+from diffint.core.config import Config
+from diffint.core.formatting import number, percent
+from diffint.show.report import ScoredTable, build_report
+from diffint.show.report.page import headline
+from diffint.show.report.settings import MEANINGS
+
+from ...conftest import QUICK, make_rows
+from .tables import MOMENT, data_of, report_on, scored_table, text_of
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Outline(HTMLParser):
+    """The tags and attributes of a page, and whether all that opens is closed."""
+
+    EMPTY = ("meta", "link", "input", "path")
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"{tag} has {name}"
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "src"):
+                self.links.append(value)
+        if tag not in self.EMPTY:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def odd_rows(rows):
+    """The training rows and 30 that are not like them."""
+    odd = rows[:30].copy()
+    odd[:, 2] *= np.linspace(1.5, 9.0, 30)
+    return np.vstack([rows, odd])
+
+
+@pytest.fixture(scope="module")
+def html(fitted, odd_rows):
+    return report_on(fitted, odd_rows)
+
+
+def test_the_page_is_whole_and_loads_nothing(html):
+    outline = Outline(html)
+    assert len(outline.ids) == len(set(outline.ids))
+    assert all(link.startswith("#") or link == "data:," for link in outline.links)
+    assert {link[1:] for link in outline.links if link.startswith("#")} <= set(outline.ids)
+    assert "http://" not in html.replace("http-equiv", "")
+    assert "https://" not in html
+    assert "innerHTML" not in html
+    assert outline.tags.count("script") == 2
+
+
+def test_it_says_how_many_are_flagged(html, fitted, odd_rows):
+    scores = fitted.anomaly_score(odd_rows)
+    n_flagged = int((scores > -fitted.offset_).sum())
+    text = text_of(html)
+    assert f"{n_flagged} of 330 rows are flagged" in text
+    assert f"above {number(-fitted.offset_)}" in text
+    assert "At most 5 % of normal rows score so high" in text
+    assert "up to about 17 would be flagged by chance" in text
+    assert "2026-03-01 14:05 UTC" in text
+    assert "some table.csv" in text
+    assert len(data_of(html)["rows"]) == n_flagged
+
+
+def test_rows_agree_with_the_explanation(html, fitted, odd_rows):
+    scored, data = scored_table(fitted, odd_rows), data_of(html)
+    why, nearest = fitted.explain(scored.rows), fitted.nearest_normal(scored.rows)
+    frame = why.to_frame()
+    for i, row in enumerate(data["rows"]):
+        row_id, score, p_value, p_text, head, reasons, bars, rest, cut, normal_if = row
+        assert row_id == scored.ids[i]
+        assert (score, p_text) == (number(why.score[i]), number(why.p_value[i], 2))
+        assert p_value == why.p_value[i]
+        assert head.lower() == why.headline(i).removeprefix(f"Row {i}: ").lower()
+        assert [data["names"][j] + text for j, text in reasons] == why.reasons(i, 3)
+        lines = frame[frame.row == i]
+        assert [data["names"][bar[0]] for bar in bars] == lines.feature.tolist()[: len(bars)]
+        np.testing.assert_allclose(
+            [bar[2] for bar in bars], lines.share.to_numpy()[: len(bars)], atol=5.1e-5
+        )
+        sides = [("below", "inside", "above")[bar[1] + 1] for bar in bars]
+        assert sides == lines.side.tolist()[: len(bars)]
+        assert sum(bar[2] for bar in bars) + rest == pytest.approx(1, abs=1e-3)
+        assert cut == pytest.approx(why.threshold / why.score[i], abs=1e-4)
+        assert f"Row {i}{normal_if}" == nearest.text(i)
+
+
+def test_what_was_learned_is_what_explain_global_says(html, fitted):
+    learned, text = fitted.explain_global(), text_of(html)
+    for line in learned.features_to_frame().itertuples():
+        assert f"{line.feature} {line.importance:.2f}" in text
+    for line in learned.to_frame(3, 4).itertuples():
+        assert f"Pattern {line.unit} " in text
+        j = learned.feature_names.index(line.feature)
+        says = f"{line.feature} {learned.constraint_text(line.unit, j)}"
+        assert says in text
+        assert f"Holds for {percent(line.coverage)}" in text
+        assert percent(line.joint_coverage) in text
+
+
+def test_training_and_settings_are_told(html, fitted):
+    text = text_of(html)
+    assert "Trained on 300 rows" in text
+    assert "5 features" in text
+    for name, value in fitted.model_.config.to_dict().items():
+        assert (
+            f"{name} {value:g}" in text if isinstance(value, float) else f"{name} {value}" in text
+        )
+    assert set(MEANINGS) == set(Config.names())
+
+
+def test_the_same_inputs_give_the_same_page(html, fitted, odd_rows):
+    assert report_on(fitted, odd_rows) == html
+
+
+def test_markup_in_names_ids_and_source_is_text(rows):
+    names = [EVIL, '"><img src=x onerror=alert(1)>', "a & b", "{{ 7 * 7 }}", "</style><b>'"]
+    frame = pandas.DataFrame(rows, columns=names)
+    detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(frame)
+    odd = rows[:5] * 7
+    scored = ScoredTable(EVIL, detector.anomaly_score(pandas.DataFrame(odd, columns=names)), odd,
+                         (EVIL, "</script>", "<!--", "]]>", "\u2028"))  # fmt: skip
+    html = build_report(detector, scored, created=MOMENT)
+    outline = Outline(html)
+    assert outline.tags.count("script") == 2
+    assert not {"img", "b"} & set(outline.tags)
+    assert EVIL not in html
+    data = data_of(html)
+    assert data["names"] == names
+    assert [row[0] for row in data["rows"]] == list(scored.ids)
+    assert "{{ 7 * 7 }}" in text_of(html)
+
+
+def test_a_large_table_stays_small():
+    x = make_rows(10_000, 30, seed=1)
+    detector = DiffInt(**{**QUICK, "epochs": 1}, false_positive_rate=0.05).fit(x[:2_000])
+    scores = detector.anomaly_score(x)
+    order = np.argsort(-scores, kind="stable")[:1_000]
+    detector.false_positive_rate = 0.5  # so that a thousand are flagged
+    scored = ScoredTable("large.csv", scores, x[order], tuple(f"record-{i:07}" for i in order))
+    html = build_report(detector, scored, created=MOMENT)
+    assert len(data_of(html)["rows"]) == 1_000
+    assert len(html.encode()) < 3_000_000
+    n_flagged = int((scores > -detector.offset_).sum())
+    assert f"The 1,000 highest of {n_flagged:,} flagged are shown." in text_of(html)
+
+
+def test_nothing_flagged_reads_well(fitted, rows):
+    calm = rows[fitted.anomaly_score(rows) <= -fitted.offset_]
+    html = report_on(fitted, calm)
+    Outline(html)
+    assert f"None of {len(calm)} rows is flagged" in text_of(html)
+    assert "No row scores above the threshold" in text_of(html)
+    assert data_of(html)["rows"] == []
+
+
+def test_no_rows_at_all(fitted):
+    html = build_report(
+        fitted, ScoredTable("empty.csv", np.empty(0), np.empty((0, 5)), ()), created=MOMENT
+    )
+    assert "No rows were scored" in text_of(html)
+
+
+@pytest.mark.parametrize(
+    ("n_flagged", "n_rows", "words"),
+    [
+        (12, 355, "12 of 355 rows are flagged"),
+        (1, 355, "1 of 355 rows is flagged"),
+        (1, 1, "1 of 1 row is flagged"),
+        (0, 1, "None of 1 row is flagged"),
+        (2_000, 1_000_000, "2,000 of 1,000,000 rows are flagged"),
+    ],
+)
+def test_headlines(n_flagged, n_rows, words):
+    assert headline(n_flagged, n_rows) == words
+
+
+def test_labels_only_add_a_sentence(fitted, odd_rows, html):
+    labels = np.repeat([0, 1], [300, 30])
+    with_labels = report_on(fitted, odd_rows, labels=labels)
+    assert "AUROC" not in html
+    assert "AUROC" in text_of(with_labels)
+    assert "of the 30 labelled as anomalies and" in text_of(with_labels)
+    assert data_of(with_labels) == data_of(html)
+    assert "AUROC" not in report_on(fitted, odd_rows, labels=np.zeros(330))
+
+
+def test_one_feature():
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(x)
+    html = report_on(detector, np.vstack([x, [[50.0]]]))
+    Outline(html)
+    assert data_of(html)["rows"][0][0] == "201"
+
+
+def test_missing_values_constants_and_empty_columns():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 6))
+    x[rng.random(x.shape) < 0.2] = np.nan
+    x[:, 1], x[:, 2], x[:, 3] = 7.0, np.nan, rng.integers(0, 3, 200)
+    with pytest.warns(UserWarning, match="no value in the training rows"):
+        detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(x)
+    new = x[:20].copy()
+    new[:, 0], new[:5, 1], new[3] = 40.0, 8.0, np.nan
+    with pytest.warns(UserWarning, match="no value"):
+        scored = scored_table(detector, new)
+    html = build_report(detector, scored, created=MOMENT)
+    Outline(html)
+    text = text_of(html)
+    assert "Never varied in training: x1" in text
+    assert "nan" not in text.lower()
+    assert "missing" in html
+
+
+def test_huge_and_tiny_values():
+    x = make_rows(200, 3) * np.array([1e-200, 1.0, 1e200])
+    detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(x)
+    Outline(report_on(detector, np.vstack([x, 3 * x[:3]])))
+
+
+def test_long_names_and_odd_bytes(rows):
+    names = [f"{'a very long name ' * 20}{i}" for i in range(5)]
+    detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(pandas.DataFrame(rows, columns=names))
+    shown = scored_table(detector, rows)
+    ids = (*shown.ids[:-1], "a file that is not UTF-8: \udcff")
+    html = build_report(
+        detector, ScoredTable("\udcff.csv", shown.scores, shown.rows, ids), created=MOMENT
+    )
+    html.encode("utf-8")
+    assert names[0] in html
+
+
+def test_an_optimistic_or_unreachable_threshold_is_told(rows):
+    optimistic = DiffInt.paper(**{**QUICK, "n_members": 1}, false_positive_rate=0.05).fit(rows)
+    assert "expect more among new rows" in text_of(report_on(optimistic, rows * 1.2))
+    assert "here it is optimistic" in text_of(report_on(optimistic, rows))
+    few = DiffInt(**QUICK, false_positive_rate=0.001).fit(rows)
+    assert "too few to promise" in text_of(report_on(few, rows * 1.2))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"ids": ("1",)},
+        {"scores": np.zeros((2, 2))},
+        {"labels": np.zeros(3)},
+        {"scores": np.zeros(1), "labels": None},
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(more):
+    given = {"scores": np.zeros(2), "rows": np.zeros((2, 3)), "ids": ("1", "2")}
+    with pytest.raises(InputError):
+        ScoredTable("table.csv", **{**given, **more})
+
+
+def test_importing_the_report_is_light():
+    code = (
+        "import diffint.report, sys; "
+        "assert not {'jinja2', 'matplotlib', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,50 @@
+"""Cells become numbers as people mean them, or the first that does not is named."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from diffint.tables.files.cells import NotNumbers, as_numbers
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, 3]), [1, np.nan, 3]),
+        (pa.array([True, False, None]), [1, 0, np.nan]),
+        (pa.array([1.5, float("nan")], pa.float32()), [1.5, np.nan]),
+        (pa.array([Decimal("1.25"), None]), [1.25, np.nan]),
+        (pa.array([None, None]), [np.nan, np.nan]),
+        (pa.array(["1", "2", "1"]).dictionary_encode(), [1, 2, 1]),
+        (pa.chunked_array([["1"], ["2"]]), [1, 2]),
+        (pa.array([" 1.5 ", "\t2", "-3e2", "NA", "", "n/a", "?"]), [1.5, 2, -300] + [np.nan] * 4),
+        (pa.array(["True", "false", "0.5"]), [1, 0, 0.5]),
+        (pa.array(["1e400", "-1e400"]), [np.inf, -np.inf]),
+        (pa.array([2**60]), [float(2**60)]),
+        (pa.array([], pa.string()), []),
+    ],
+)
+def test_numbers(column, expected):
+    np.testing.assert_array_equal(as_numbers(column), expected)
+
+
+def test_decimal_commas():
+    np.testing.assert_array_equal(as_numbers(pa.array(["1,5", "2"]), ","), [1.5, 2])
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value"),
+    [
+        (pa.array(["1", "NA", "dog", "cat"]), 2, "dog"),
+        (pa.array(["1_000"]), 0, "1_000"),
+        (pa.array(["1,5"]), 0, "1,5"),
+        (pa.array([None, [1, 2]]), 1, "[1, 2]"),
+        (pa.array([0], pa.timestamp("s")), 0, "1970-01-01 00:00:00"),
+    ],
+)
+def test_what_is_no_number(column, row, value):
+    with pytest.raises(NotNumbers) as found:
+        as_numbers(column)
+    assert (found.value.row, found.value.value) == (row, value)

@@ -1,0 +1,38 @@
+"""Which kind of table a file is, by its name or its first bytes."""
+
+import pytest
+
+from diffint import InputError
+from diffint.tables.files.formats import Format, format_by_content, format_of
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.csv", Format("csv")),
+        ("A.CSV", Format("csv")),
+        ("a.b.tsv.gz", Format("tsv", "gzip")),
+        ("a.csv.zst", Format("csv", "zstd")),
+        ("a.pq", Format("parquet")),
+        ("a.feather", Format("arrow")),
+        ("a", Format("csv")),
+        ("a.data", Format("csv")),
+        ("a.gz", Format("csv", "gzip")),
+    ],
+)
+def test_by_name(name, expected):
+    assert format_of(name) == expected
+
+
+def test_what_was_asked_for_comes_first():
+    assert format_of("a.csv", "parquet") == Format("parquet")
+    with pytest.raises(InputError, match="csv, tsv, parquet or arrow"):
+        format_of("a.csv", "xlsx")
+
+
+def test_by_content():
+    named = Format("csv")
+    assert format_by_content(b"PAR1..", named) == Format("parquet")
+    assert format_by_content(b"ARROW1", named) == Format("arrow")
+    assert format_by_content(b"\x1f\x8b\x08", Format("tsv")) == Format("tsv", "gzip")
+    assert format_by_content(b"a,b\n1,2", Format("csv", "gzip")) == Format("csv")
