@@ -16,10 +16,11 @@ test: $(VENV)/.installed-test lint
 	@$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed-test
-	@echo "==> ruff and mypy"
+	@echo "==> ruff, mypy and import-linter"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo > /dev/null || $(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.installed-test
 	@$(BIN)/ruff check --fix .

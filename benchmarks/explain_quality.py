@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.estimator import resolve_jobs
+from diffint.core.checks import resolve_jobs
 from diffint.explain.responsibility import responsibilities
-from diffint.score.parts import feature_contributions
+from diffint.score.parts import feature_parts
 from diffint.tables.datasets import adbench_files, read_adbench
 from explain_rivals import GRADIENT_STEPS, METHODS, Matrix, Setting, counted_rows, neighbour_medians
 
@@ -94,10 +94,10 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
     """Every method on both kinds of planted rows, and how concise anomalies are explained."""
     train, x_test, y_test = make_trial(read_adbench(path), seed, "inliers")
     inliers = x_test[y_test == 0]
-    model = DiffInt(random_state=seed, n_jobs=n_jobs).fit(train).model_
+    prepared = DiffInt(random_state=seed, n_jobs=n_jobs).fit(train).prepared
     rng = np.random.default_rng(seed)
     inliers = inliers[rng.permutation(len(inliers))[:n_rows]]
-    setting = Setting(model, train, inliers, n_jobs)
+    setting = Setting(prepared, train, inliers, n_jobs)
     lines: list[Line] = []
     for kind in KINDS:
         planted, touched = plant(train, inliers, kind, rng)
@@ -105,7 +105,7 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
             started = time.perf_counter()
             with counted_rows() as count:
                 attribution = method(setting, planted)
-            evaluations = count.rows / len(planted) / len(model.members)
+            evaluations = count.rows / len(planted) / len(prepared.members)
             if name == "integrated gradients":  # in torch, where nothing counts them
                 evaluations = GRADIENT_STEPS
             lines.append(
@@ -128,8 +128,8 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
     concise: Line = {
         "table": path.stem,
         "features": train.shape[1],
-        "score": features_needed(feature_contributions(model, anomalies, n_jobs)),
-        "responsibilities": features_needed(responsibilities(model, anomalies, n_jobs)),
+        "score": features_needed(feature_parts(prepared, anomalies, n_jobs)),
+        "responsibilities": features_needed(responsibilities(prepared, anomalies, n_jobs)),
     }
     return lines, concise
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
-from diffint.core.model import FittedModel, Member
+from diffint.core.model import Member
 from diffint.engine.cpu import forward, robust
 from diffint.explain.responsibility import responsibilities
-from diffint.score.parts import feature_contributions
+from diffint.score.parts import feature_parts
+from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
 
 Matrix = NDArray[np.float64]
@@ -33,7 +34,7 @@ GRADIENT_STEPS = 50
 class Setting:
     """A fitted model, the rows it was trained on, and the explained rows before planting."""
 
-    model: FittedModel
+    prepared: PreparedModel
     train: Matrix
     untouched: Matrix
     n_jobs: int
@@ -67,12 +68,12 @@ def counted_rows() -> Iterator[Count]:
 
 def ours(setting: Setting, rows: Matrix) -> Matrix:
     """`diffint.explain.responsibility.responsibilities`."""
-    return responsibilities(setting.model, rows, setting.n_jobs)
+    return responsibilities(setting.prepared, rows, setting.n_jobs)
 
 
 def plain_residual(setting: Setting, rows: Matrix) -> Matrix:
     """Each feature's part of the score."""
-    return feature_contributions(setting.model, rows, setting.n_jobs)
+    return feature_parts(setting.prepared, rows, setting.n_jobs)
 
 
 def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
@@ -82,7 +83,7 @@ def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
     n_distinct = len(np.unique(setting.train, axis=0))
     background = shap.kmeans(setting.train, min(BACKGROUND_ROWS, n_distinct))
     explainer = shap.KernelExplainer(
-        lambda x: anomaly_scores(setting.model, x, setting.n_jobs), background
+        lambda x: anomaly_scores(setting.prepared, x, setting.n_jobs), background
     )
     return np.asarray(explainer.shap_values(rows, silent=True))
 
@@ -94,20 +95,20 @@ def integrated_gradients(setting: Setting, rows: Matrix) -> Matrix:
     torch.set_num_threads(1)  # few rows: waking threads costs more than they save
     median = np.median(setting.train, axis=0, keepdims=True)
     total = np.zeros(rows.shape)
-    for member in setting.model.members:
+    for member in setting.prepared.members:
         end = torch.tensor(member.scaler.transform(rows)[1])
         start = torch.tensor(member.scaler.transform(median)[1])
         sums = torch.zeros_like(end)
         for step in range(GRADIENT_STEPS):
             point = start + (end - start) * (step + 0.5) / GRADIENT_STEPS
             point.requires_grad_()
-            _torch_scores(setting.model, member, point).sum().backward()
+            _torch_scores(setting.prepared, member, point).sum().backward()
             sums += torch.nan_to_num(point.grad)
         total += (sums * (end - start)).numpy() / GRADIENT_STEPS
-    return total / len(setting.model.members)
+    return total / len(setting.prepared.members)
 
 
-def _torch_scores(model: FittedModel, member: Member, x: Any) -> Any:
+def _torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
     """The member's score of scaled, unclipped rows in torch. (rows, features) → (rows,)"""
     import torch
     from torch.nn import functional
@@ -116,11 +117,11 @@ def _torch_scores(model: FittedModel, member: Member, x: Any) -> Any:
     lower, upper = torch.tensor(member.lower), torch.tensor(member.upper)
     low, high = torch.tensor(member.scaler.lower), torch.tensor(member.scaler.upper)
     value = torch.minimum(torch.maximum(x, low.float()), high.float()).unsqueeze(1)
-    logs = functional.logsigmoid((value - lower) / model.config.temperature)
-    logs = logs + functional.logsigmoid((upper - value) / model.config.temperature)
+    logs = functional.logsigmoid((value - lower) / prepared.config.temperature)
+    logs = logs + functional.logsigmoid((upper - value) / prepared.config.temperature)
     code = torch.softmax(logs.clamp_min(float(np.log(MIN_MEMBERSHIP))).sum(dim=2), dim=1)
     hidden = code @ decoder["hidden_weight"] + decoder["hidden_bias"]
-    if model.config.decoder == "free":
+    if prepared.config.decoder == "free":
         gain, shift = decoder["norm_gain"], decoder["norm_shift"]
         hidden = functional.layer_norm(hidden, gain.shape, gain, shift, NORM_EPSILON)
     output = torch.relu(hidden) @ decoder["output_weight"] + decoder["output_bias"]

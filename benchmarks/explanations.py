@@ -112,7 +112,7 @@ def rises(fitted: DiffInt, rows: Matrix, n_features: int, rng: np.random.Generat
     by a tenth of the training range; one that lies outside already stays.
     """
     explanation = fitted.explain_global()
-    ends = [box_ends(member) for member in fitted.model_.members]
+    ends = fitted.prepared.derived(box_ends)
     lowers, uppers = (np.concatenate([end[side] for end in ends]) for side in (0, 1))
     span = np.ptp(fitted.model_.features.quantiles[:, [0, -1]], axis=1)
     before = fitted.anomaly_score(rows)

@@ -44,7 +44,7 @@ def make_launch(n_rows: int, n_units: int, n_features: int, n_runs: int) -> Laun
     rng = np.random.default_rng(0)
     data = [rng.uniform(-1, 1, (n_rows, n_features)).astype(np.float32) for _ in range(n_runs)]
     starts = [initial_parameters(rng, rows, config) for rows in data]
-    shape = layout.shape_of(starts[0], config.temperature, False, 1.0)
+    shape = layout.shape_of(starts[0], config.temperature, 1.0)
     flat = np.stack([layout.pack(start, shape) for start in starts])
     singular = [spectral.start_spectral(rng, layout.views(one, shape), shape) for one in flat]
     orders = torch.arange(n_rows, dtype=torch.int32, device="cuda")

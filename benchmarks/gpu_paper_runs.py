@@ -27,8 +27,8 @@ from diffint.core.config import PAPER, Config, paper_batch_size
 from diffint.core.constants import NORM_EPSILON
 from diffint.core.scaling import fit_scaler
 from diffint.engine.gpu.training import train_members_on_gpu
+from diffint.engine.interface import TrainingRun
 from diffint.engine.parameters import Parameters
-from diffint.engine.training import TrainingRun
 from diffint.tables.datasets import LabelledTable, read_adbench
 
 COLUMNS = ("table", "seed", "roc_auc", "average_precision", "train_seconds_all_seeds", "device")
@@ -56,7 +56,7 @@ def split(table: LabelledTable, seed: int) -> tuple[TrainingRun, NDArray[np.floa
 @torch.no_grad()
 def scores(rows: NDArray[np.float32], parameters: Parameters, config: Config) -> NDArray[Any]:
     """Mean absolute error of each row (rows, features), in plain torch."""
-    w = {name: torch.from_numpy(value).cuda() for name, value in vars(parameters).items()}
+    w = {name: torch.from_numpy(value).cuda() for name, value in parameters.arrays().items()}
     half_width = torch.nn.functional.softplus(w["width_logit"])
     lower, upper = w["center"] - half_width, w["center"] + half_width
     block = max(1, 100_000_000 // lower.numel())

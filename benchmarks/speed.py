@@ -26,15 +26,16 @@ import numpy as np
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
+from diffint.core.checks import resolve_jobs
 from diffint.core.config import PAPER, paper_batch_size
 from diffint.core.scaling import fit_scaler
 from diffint.engine.cpu import backward, forward, layout, spectral, steps
 from diffint.engine.cpu.linear import TILE_ROWS, multiply_add, whole_tiles
 from diffint.engine.cpu.team import meet, share
+from diffint.engine.cpu.training import Team
+from diffint.engine.interface import epoch_orders
 from diffint.engine.kernel_cache import compiled
 from diffint.engine.parameters import initial_parameters
-from diffint.engine.training import Team, epoch_orders
-from diffint.estimator import resolve_jobs
 from diffint.tables.datasets import adbench_files, read_adbench
 
 TABLES = ("31_satimage-2", "32_shuttle")
@@ -111,7 +112,7 @@ class Step:
         self.rows = rows
         self.x = rng.uniform(-1, 1, (rows, features)).astype(np.float32)
         self.start = initial_parameters(rng, self.x, PAPER)
-        self.shape = layout.shape_of(self.start, 0.1, False, 1.0)
+        self.shape = layout.shape_of(self.start, 0.1, 1.0)
         flat = layout.pack(self.start, self.shape)
         self.weights = layout.views(flat, self.shape)
         self.gradients, self.moment1, self.moment2 = (

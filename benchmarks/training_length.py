@@ -38,7 +38,7 @@ def measure(path: Path, steps: int | None, seed: int) -> tuple[float, float, flo
     if steps is None:
         settings = {"epochs": 100, "batch_size": "paper"}
     else:
-        batch = int(RECOMMENDED.settled(len(rows), len(rows)).batch_size)
+        batch = int(RECOMMENDED.resolved(len(rows), len(rows)).batch_size)
         steps_per_epoch = -(-int(0.8 * len(rows)) // batch)
         epochs = min(100, max(1, round(steps / steps_per_epoch)))
         settings = {"epochs": epochs, "batch_size": batch}

@@ -161,17 +161,17 @@ class TestMissingValues:
         )
 
     def test_the_score_is_the_mean_over_present_features(self, fitted, rows):
-        from diffint.score.parts import feature_contributions
+        from diffint.score.parts import feature_parts
 
         x = rows[:20].copy()
         x[:, 3] = np.nan
-        parts = feature_contributions(fitted.model_, x)
+        parts = feature_parts(fitted.prepared, x)
         assert (parts[:, 3] == 0).all()
         np.testing.assert_allclose(parts.sum(axis=1), fitted.anomaly_score(x), rtol=1e-6)
 
     def test_a_blank_row_scores_zero_with_a_warning(self, fitted, rows):
         x = np.vstack([rows[:2], np.full((1, rows.shape[1]), np.nan)])
-        with pytest.warns(InputWarning, match="1 rows have no value in any column"):
+        with pytest.warns(InputWarning, match="1 row has no value in any column"):
             scores = fitted.anomaly_score(x)
         assert scores[2] == 0.0
         assert (scores[:2] > 0).all()
@@ -183,7 +183,7 @@ class TestMissingValues:
         with pytest.warns(InputWarning) as caught:
             detector = DiffInt(**QUICK).fit(x)
         messages = " ".join(str(w.message) for w in caught)
-        assert "3 rows have no value" in messages
+        assert "3 rows without any value were left out" in messages
         assert "'x2'" in messages
         assert detector.model_.training.n_blank_rows == 3
         changed = x[3:].copy()
@@ -346,7 +346,7 @@ def test_numpy_scalars_are_settings_like_any_other(rows, tmp_path):
 def test_a_rate_that_is_out_of_reach_is_said_so_when_it_is_used(fitted, rows):
     detector = pickle.loads(pickle.dumps(fitted))
     detector.false_positive_rate = 1e-4
-    with pytest.warns(CalibrationWarning, match="cannot show a false-positive rate of 0.0001"):
+    with pytest.warns(CalibrationWarning, match="too few for a false-positive rate of 0.0001"):
         detector.predict(rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .core.config import PAPER, RECOMMENDED, Config, check_false_positive_rate
-from .core.errors import CalibrationWarning, InputError, InputWarning
+from .core.checks import resolve_jobs
+from .core.config import (
+    PAPER,
+    RECOMMENDED,
+    RUN_SETTINGS,
+    Config,
+    check_false_positive_rate,
+    parameters_section,
+)
+from .core.errors import InputError
+from .decide import thresholds
 from .engine.devices import resolve_device
 from .tables.frames import feature_names as names_of
 from .tables.frames import read_anomalies, read_table
@@ -22,41 +30,53 @@ if TYPE_CHECKING:
 
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
+    from .core.model import FittedModel
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
+    from .score.prepared import PreparedModel
 
 Scores = NDArray[np.float64]
 
 
 class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """Interpretable anomaly detector for numerical tables.
+    __doc__ = f"""Interpretable anomaly detector for numerical tables.
 
-    An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal
-    rows; the reconstruction error is the anomaly score. Cells may be missing (NaN).
+An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows; the
+reconstruction error is the anomaly score. Cells may be missing (NaN).
 
-    The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's. The
-    settings that shape the model are documented once, in `diffint.core.config.Config`.
+The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's.
 
-    Parameters
-    ----------
-    false_positive_rate : share of normal rows that `predict` may flag. May be changed after
-        fitting.
-    device : ``"auto"`` (a CUDA GPU for training where one is worth it, else the CPU), ``"cpu"``
-        or ``"cuda"``. Scoring always runs on the CPU.
-    random_state : None (fresh entropy), an integer, or a `numpy.random.RandomState`. The only
-        source of randomness.
-    n_jobs : threads for training members and scoring blocks; −1 means all cores. Never changes
-        a result.
-    verbose : 1 shows a progress bar on a terminal.
+Parameters
+----------
+{parameters_section()}
 
-    Attributes
-    ----------
-    model_ : the `FittedModel` that everything else is computed from.
-    history_ : (epochs,) mean training loss of the members.
-    offset_ : `decision_function` = `score_samples` − `offset_`.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
-    """
+Attributes
+----------
+model_ : FittedModel
+    The immutable value that everything else is computed from.
+history_ : ndarray of shape (epochs,)
+    Mean training loss of the members.
+offset_ : float
+    `decision_function` = `score_samples` - `offset_`; minus the threshold on the anomaly score.
+n_features_in_ : int
+    Number of features seen during `fit`.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the features, where the table had names.
+
+See Also
+--------
+diffint.pyod_detector.DiffIntDetector : The same behind PyOD's contract.
+
+Examples
+--------
+>>> import numpy as np
+>>> from diffint import DiffInt
+>>> normal = np.random.default_rng(0).normal(size=(200, 3))
+>>> detector = DiffInt(false_positive_rate=0.05, epochs=20, random_state=0).fit(normal)
+>>> detector.predict([[0.0, 0.0, 0.0], [9.0, -9.0, 9.0]])
+array([ 1, -1])
+"""
 
     # The column of a file that names its rows; known to the command, of no use to the library.
     id_column_: str | None = None
@@ -81,11 +101,11 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
         calibration: str = RECOMMENDED.calibration,
-        false_positive_rate: float = 0.01,
-        device: str = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        verbose: int = 0,
+        false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
+        device: str = RUN_SETTINGS["device"].default,
+        random_state: Any = RUN_SETTINGS["random_state"].default,
+        n_jobs: int | None = RUN_SETTINGS["n_jobs"].default,
+        verbose: int = RUN_SETTINGS["verbose"].default,
     ) -> None:
         self.n_units = n_units
         self.temperature = temperature
@@ -120,9 +140,18 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, anomalies: Any = None) -> DiffInt:
         """Fit on normal rows.
 
-        X : table of shape (rows, features); NaN marks a missing cell.
-        y : ignored, as in scikit-learn's own outlier detectors.
-        anomalies : True/False or 0/1 per row: known anomalies, left out of training.
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            NaN marks a missing cell.
+        y : ignored
+            As in scikit-learn's own outlier detectors.
+        anomalies : array-like of shape (rows,), default=None
+            True/False or 0/1 per row: known anomalies, left out of training.
+
+        Returns
+        -------
+        self : DiffInt
         """
         from .fit.pipeline import Task, fit_model
 
@@ -134,10 +163,10 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         seed = _seed_sequence(self.random_state)
         table = read_table(self, X, reset=True)
         mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
-        epochs = config.settled(len(table), len(table)).epochs
+        epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)
-        self.model_ = fit_model(
+        model = fit_model(
             Task(table, mask, seed),
             names_of(self),
             config,
@@ -145,7 +174,8 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=n_jobs,
             verbose=self.verbose,
         )
-        self._warn_if_rate_is_out_of_reach(rate)
+        self._set_model(model)
+        thresholds.warn_if_out_of_reach(model.calibration, rate)
         return self
 
     @property
@@ -153,29 +183,46 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """The settings that shape the model, checked."""
         return Config(**{name: getattr(self, name) for name in Config.names()})
 
+    def _set_model(self, model: FittedModel) -> None:
+        from .score.prepared import PreparedModel
+
+        self.model_ = model
+        self._prepared_model = PreparedModel(model)
+
+    @property
+    def prepared(self) -> PreparedModel:
+        """The fitted model with what is derived from it; for functions that take one."""
+        check_is_fitted(self, "model_")
+        prepared = self.__dict__.get("_prepared_model")
+        # It is not pickled, and the model may have been exchanged.
+        if prepared is None or prepared.model is not self.model_:
+            self._set_model(self.model_)
+        return self._prepared_model
+
+    def _read(self, X: Any) -> NDArray[np.floating[Any]]:
+        """New rows as a checked matrix. (rows, features)"""
+        check_is_fitted(self, "model_")
+        return read_table(self, X, reset=False)
+
     # --- Scoring ---------------------------------------------------------------------------
 
     def anomaly_score(self, X: Any) -> Scores:
-        """Mean absolute reconstruction error over the present features. (rows,), high = anomalous
+        """Mean absolute reconstruction error over the present features.
 
-        A row with no value at all scores 0: nothing speaks against it.
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,)
+            Higher is more anomalous. A row without any value scores 0.
         """
-        from .score.scoring import anomaly_scores
+        from .score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        scores = anomaly_scores(self.model_, table, resolve_jobs(self.n_jobs))
-        zero = np.flatnonzero(scores == 0.0)
-        if len(zero):
-            known = self.model_.features.missing_share < 1.0  # columns that training saw
-            n_blank = int(np.isnan(table[zero][:, known]).all(axis=1).sum())
-            if n_blank:
-                warnings.warn(
-                    f"{n_blank} rows have no value in any column known from training; nothing can "
-                    "be said of them and their score is 0",
-                    InputWarning,
-                    stacklevel=3,
-                )
+        table = self._read(X)
+        scores = anomaly_scores(self.prepared, table, resolve_jobs(self.n_jobs))
+        warn_of_blank_rows(count_blank_rows(self.model_, table, scores))
         return scores
 
     def score_samples(self, X: Any) -> Scores:
@@ -193,22 +240,13 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def p_values(self, X: Any) -> Scores:
         """Conformal p-values: how rare so high a score is among normal rows. (rows,)"""
         check_is_fitted(self, "model_")
-        if not self.model_.calibration.held_out:
-            warnings.warn(
-                "the p-values rest on scores of training rows and are optimistic; fit with "
-                "calibration='members' or 'holdout' for valid ones",
-                CalibrationWarning,
-                stacklevel=2,
-            )
-        return self.model_.calibration.p_values(self.anomaly_score(X))
+        return thresholds.p_values(self.model_.calibration, self.anomaly_score(X))
 
     def reconstruct(self, X: Any) -> Scores:
         """What the model makes of each row, in original units. (rows, features)"""
         from .score.scoring import reconstructions
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        return reconstructions(self.model_, table, resolve_jobs(self.n_jobs))
+        return reconstructions(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
 
     # --- Certifying ------------------------------------------------------------------------
 
@@ -216,21 +254,23 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Proven lower bounds on the scores of rows; needs ``decoder="certified"``."""
         from .certify.rows import certify
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        return certify(self.model_, table, resolve_jobs(self.n_jobs))
+        return certify(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
 
     def certify_region(self, lower: Any, upper: Any, *, splits: int = 0) -> RegionCertificate:
         """Proven bounds on the score of every complete row in a region, with any decoder.
 
-        lower, upper : the region's ends in original units, one per feature, or a mapping from
-            some features' names to theirs, the rest being unbounded; None leaves all unbounded.
-        splits : how often a part of the region may be halved to tighten the bounds.
+        Parameters
+        ----------
+        lower, upper : array-like, mapping or None
+            The region's ends in original units, one per feature, or a mapping from some features'
+            names to theirs, the rest being unbounded; None leaves all unbounded.
+        splits : int, default=0
+            How often a part of the region may be halved to tighten the bounds.
         """
         from .certify.regions import certify_region
 
-        check_is_fitted(self, "model_")
-        return certify_region(self.model_, lower, upper, splits, threshold=-self.offset_)
+        prepared = self.prepared
+        return certify_region(prepared, lower, upper, splits, threshold=-self.offset_)
 
     # --- Thresholds ------------------------------------------------------------------------
 
@@ -239,26 +279,13 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Minus the threshold on the anomaly score, for the current `false_positive_rate`."""
         check_is_fitted(self, "model_")
         rate = check_false_positive_rate(self.false_positive_rate)
-        self._warn_if_rate_is_out_of_reach(rate)
-        return -self.model_.calibration.threshold(rate)
+        return -thresholds.threshold(self.model_.calibration, rate)
 
     @property
     def history_(self) -> NDArray[np.float64]:
         """(epochs,) mean training loss of the members."""
         check_is_fitted(self, "model_")
         return np.mean([member.history for member in self.model_.members], axis=0)
-
-    def _warn_if_rate_is_out_of_reach(self, rate: float) -> None:
-        calibration = self.model_.calibration
-        if not calibration.reaches(rate):
-            n = len(calibration.scores)
-            warnings.warn(
-                f"{n} calibration rows cannot show a false-positive rate of {rate:g} (it takes "
-                f"{int(np.ceil(1 / rate)) - 1}): the threshold is their largest score; fit on "
-                "more rows or raise false_positive_rate",
-                CalibrationWarning,
-                stacklevel=3,
-            )
 
     # --- Explaining ------------------------------------------------------------------------
 
@@ -273,35 +300,38 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Why rows score as they do: their patterns, where they leave them, and what counts."""
         from .explain.local_explanation import explain_rows
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        return explain_rows(self.model_, table, -self.offset_, resolve_jobs(self.n_jobs))
+        table = self._read(X)
+        return explain_rows(self.prepared, table, -self.offset_, resolve_jobs(self.n_jobs))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
-        """The smallest set of feature changes found that brings each flagged row under the
-        threshold, changing up to `max_changes` features.
+        """The smallest set of changes found that brings each flagged row under the threshold.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+        max_changes : int, default=3
+            How many features may change.
         """
         from .explain.nearest_normal import nearest_normal
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        jobs = resolve_jobs(self.n_jobs)
-        return nearest_normal(self.model_, table, -self.offset_, max_changes, jobs)
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return nearest_normal(self.prepared, table, -self.offset_, max_changes, jobs)
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The pattern each row follows, and whether the row lies inside its box.
 
-        One line per row, with X's index where it has one: `unit` (numbered through all members),
-        `inside` (wholly inside the unit's box), `violations` (how many features are not) and
-        `box_rows` (how many training rows lie inside).
+        Returns
+        -------
+        frame : DataFrame with X's index where it has one
+            One line per row: `unit` (numbered through all members), `inside` (wholly inside the
+            unit's box), `violations` (how many features are not) and `box_rows` (how many training
+            rows lie inside).
         """
         import pandas
 
         from .score.nearest_pattern import match_rows
 
-        check_is_fitted(self, "model_")
-        table = read_table(self, X, reset=False)
-        found = match_rows(self.model_, table, resolve_jobs(self.n_jobs))
+        found = match_rows(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
         rows = np.stack([member.box_rows for member in self.model_.members])
         return pandas.DataFrame(
             {
@@ -343,7 +373,7 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         estimator = cls(
             **model.config.to_dict(), false_positive_rate=settings["false_positive_rate"]
         )
-        estimator.model_ = model
+        estimator._set_model(model)
         estimator.id_column_ = settings["id_column"]
         estimator.n_features_in_ = model.n_features
         if settings["named"]:
@@ -352,6 +382,12 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- scikit-learn ----------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is derived from the model is made again where it is needed.
+        state = dict(super().__getstate__())
+        state.pop("_prepared_model", None)
+        return state
+
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
 
@@ -359,21 +395,6 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def resolve_jobs(n_jobs: int | None) -> int:
-    """Threads by scikit-learn's convention: None is 1, −1 all cores, −2 all but one."""
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InputError(f"n_jobs={n_jobs!r} must be None, a positive number, or −1 for all cores")
-    if n_jobs > 0:
-        return int(n_jobs)
-    try:
-        available = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        available = os.cpu_count() or 1
-    return max(1, available + 1 + int(n_jobs))
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:

@@ -8,17 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 from pyod.models.base import BaseDetector
 
-from .core.config import RECOMMENDED
+from .core.config import RECOMMENDED, RUN_SETTINGS, SETTINGS, parameters_section
 from .estimator import DiffInt
+
+# PyOD thresholds the training scores itself: neither a rate nor a calibration is set here.
+_SHARED = [s for s in SETTINGS.values() if s.name not in ("false_positive_rate", "calibration")]
 
 
 class DiffIntDetector(BaseDetector):  # type: ignore[misc]
-    """`DiffInt` with PyOD's meaning of `contamination`: the share of outliers in the training set.
+    __doc__ = f"""`DiffInt` with PyOD's meaning of `contamination`.
 
-    `fit` trains on the rows given and scores them; `threshold_` and `labels_` follow from
-    `contamination`. The parameters are those of `DiffInt`, of which this is a thin skin; the
-    fitted `DiffInt` is `detector_`.
-    """
+`fit` trains on the rows given and scores them; `threshold_` and `labels_` follow from
+`contamination`. The other parameters are those of `DiffInt`.
+
+Parameters
+----------
+contamination : float, default=0.1
+    Share of outliers in the training set.
+{parameters_section(_SHARED)}
+
+Attributes
+----------
+detector_ : DiffInt
+    The fitted detector.
+decision_scores_, threshold_, labels_
+    As in every PyOD detector.
+"""
 
     def __init__(
         self,
@@ -40,10 +55,10 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
         interval_rate: float = RECOMMENDED.interval_rate,
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
-        device: str = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        verbose: int = 0,
+        device: str = RUN_SETTINGS["device"].default,
+        random_state: Any = RUN_SETTINGS["random_state"].default,
+        n_jobs: int | None = RUN_SETTINGS["n_jobs"].default,
+        verbose: int = RUN_SETTINGS["verbose"].default,
     ) -> None:
         super().__init__(contamination=contamination)
         self.n_units = n_units

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from diffint.bench.baselines import METHODS, anomaly_scores, asked_methods, plugin_method
+from diffint.bench.baselines import METHODS, anomaly_scores, chosen_methods, plugin_method
 from diffint.bench.protocol import make_trial, scale_trial
 from diffint.bench.tccm import TCCM
 from diffint.bench.worker import Job, estimated_one_core_seconds, run_job, run_on_gpu
@@ -79,10 +79,10 @@ def test_plugins_by_name() -> None:
     assert plugin_method("mine=tests.bench.planted:OnInliers").trains_on == "inliers"
     assert plugin_method("mine=tests.bench.planted:OnInliers").name == "mine"
     assert plugin_method("tests.bench.planted:Seeded").make(5, 10).rng is not None
-    asked = asked_methods(["knn"], ["tests.bench.planted:Distance"])
+    asked = chosen_methods(["knn"], ["tests.bench.planted:Distance"])
     assert list(asked) == ["KNN", "Distance"]
-    assert list(asked_methods([], ["tests.bench.planted:Distance"])) == ["Distance"]
-    assert list(asked_methods([])) == list(METHODS)
+    assert list(chosen_methods([], ["tests.bench.planted:Distance"])) == ["Distance"]
+    assert list(chosen_methods([])) == list(METHODS)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_plugins_by_name() -> None:
 )
 def test_bad_plugins(asked: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        asked_methods([], [asked])
+        chosen_methods([], [asked])
 
 
 def test_two_plugins_of_one_name() -> None:
     with pytest.raises(InputError, match="name of another method"):
-        asked_methods([], ["tests.bench.planted:Distance", "distance=tests.bench.planted:Column"])
+        chosen_methods([], ["tests.bench.planted:Distance", "distance=tests.bench.planted:Column"])
 
 
 def test_unknown_methods_are_named() -> None:
     with pytest.raises(InputError, match="no method is called 'KNNN'"):
-        asked_methods(["KNNN"])
+        chosen_methods(["KNNN"])
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

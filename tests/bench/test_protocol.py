@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 
 from diffint.bench.protocol import (
     TABLES,
-    asked_tables,
+    chosen_tables,
     find_tables,
     make_trial,
     read_seeds,
@@ -86,4 +86,4 @@ def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
         find_tables(tmp_path, ["large"])
     with pytest.raises(InputError, match="not a folder"):
         find_tables(tmp_path / "none")
-    assert len(asked_tables(["high"])) == 10
+    assert len(chosen_tables(["high"])) == 10

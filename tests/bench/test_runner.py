@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from diffint.bench.baselines import asked_methods
+from diffint.bench.baselines import chosen_methods
 from diffint.bench.grid import Grid, Limits, outgrown
 from diffint.bench.protocol import find_tables
 from diffint.bench.runner import Event, run_grid
@@ -46,7 +46,7 @@ def run(
     plugins = [f"tests.bench.planted:{name}" for name in planted]
     settings = {"regimes": ("paper", "fair"), "seeds": (0,), "tables": (), **grid}
     tables, _ = find_tables(folder, settings.pop("tables"))  # type: ignore[arg-type]
-    whole = Grid(tables, asked_methods(methods, plugins), **settings)  # type: ignore[arg-type]
+    whole = Grid(tables, chosen_methods(methods, plugins), **settings)  # type: ignore[arg-type]
     with Store(output, lambda row: outgrown(row, limits)) as store:
         run_grid(whole, store, 2, limits)
     return {row.cell: row for row in read_rows(output)}
@@ -226,7 +226,7 @@ def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
     events: list[Event] = []
     grid = Grid(
         find_tables(folder)[0],
-        asked_methods([], ["tests.bench.planted:Slowish"]),
+        chosen_methods([], ["tests.bench.planted:Slowish"]),
         ("fair",),
         (0, 1),
     )

@@ -251,10 +251,16 @@ def test_texts_name_the_region_and_bounds_that_are_proven(detector, rows):
     ("threshold", "said"),
     [
         (0.12344, "between 0.12345 and 0.6789.\nWith the threshold at 0.12344, all of them"),
-        (0.12345, "between 0.123 and 0.679.\nWith the threshold at 0.123, whether"),
+        (
+            0.12345,
+            "between 0.123 and 0.679.\nWith the threshold at 0.123, these bounds",
+        ),
         (0.6789, "between 0.123 and 0.679.\nWith the threshold at 0.679, none of them"),
         (0.67893, "between 0.12345 and 0.6789.\nWith the threshold at 0.67893, none of them"),
-        (0.67888, "between 0.12345 and 0.6789.\nWith the threshold at 0.67888, whether"),
+        (
+            0.67888,
+            "between 0.12345 and 0.6789.\nWith the threshold at 0.67888, these bounds",
+        ),
         (None, "between 0.123 and 0.679."),
     ],
 )

@@ -220,7 +220,7 @@ def test_few_rows_are_noted_once_and_nothing_false_is_claimed(run, tmp_path):
     path = table(tmp_path, "few.csv", "a,b\n" + "".join(f"{i},{i % 3}\n" for i in range(12)))
     command = [sys.executable, "-m", "diffint", "fit", str(path), "-o", str(tmp_path / "m")]
     done = subprocess.run([*command, "--epochs", "2"], capture_output=True, text=True, check=True)
-    assert done.stderr.count("cannot show a false-positive rate of 0.01") == 1
+    assert done.stderr.count("too few for a false-positive rate of 0.01") == 1
     assert ".py:" not in done.stderr
     assert "1 % of normal rows" not in done.stdout
     assert "rows left out." in done.stdout

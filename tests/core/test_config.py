@@ -28,8 +28,8 @@ def test_recommended_preset():
 )
 def test_batch_size_by_rows(rows, size):
     assert paper_batch_size(rows) == size
-    assert PAPER.settled(rows, rows).batch_size == size
-    assert PAPER.settled(rows, rows).epochs == 1000
+    assert PAPER.resolved(rows, rows).batch_size == size
+    assert PAPER.resolved(rows, rows).epochs == 1000
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_batch_size_by_rows(rows, size):
     [(10, 64, 100), (600, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
 )
 def test_automatic_batch_size_and_epochs(rows, size, epochs):
-    settled = RECOMMENDED.settled(rows, rows)
+    settled = RECOMMENDED.resolved(rows, rows)
     assert (settled.batch_size, settled.epochs) == (size, epochs)
 
 

@@ -8,6 +8,7 @@ from diffint import DiffInt
 from diffint.engine.cpu import robust
 from diffint.engine.reference import intervals as reference
 from diffint.explain.responsibility import BEYOND_WEIGHT, MEMBERSHIP_FLOORS, responsibilities
+from diffint.score.prepared import PreparedModel
 
 from ..conftest import QUICK
 
@@ -68,7 +69,9 @@ def test_is_the_definition(decoder, scaling, temperature):
     x = rng.normal(0, 2, size=(70, 37))
     x[::5, 2] = np.nan
     expected = defined_responsibilities(model, x)
-    np.testing.assert_allclose(responsibilities(model, x), expected, rtol=2e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        responsibilities(PreparedModel(model), x), expected, rtol=2e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", ["out of range", "in range"])
@@ -82,23 +85,23 @@ def test_planted_features_come_first(model, train, kind):
     else:  # the end of the range that is farther from the row's own value
         value = x[rows, planted]
         x[rows, planted] = np.where(high - value > value - low, high, low)
-    first = responsibilities(model, x).argmax(axis=1)
+    first = responsibilities(PreparedModel(model), x).argmax(axis=1)
     assert (first == planted).mean() >= 0.97
 
 
 def test_three_planted_features_fill_the_first_three_places(model, train):
     x = factor_rows(200, seed=3)
     x[:, [1, 4, 6]] = train.max(axis=0)[[1, 4, 6]] + 0.3 * np.ptp(train, axis=0)[[1, 4, 6]]
-    first = np.sort(np.argsort(-responsibilities(model, x), axis=1)[:, :3], axis=1)
+    first = np.sort(np.argsort(-responsibilities(PreparedModel(model), x), axis=1)[:, :3], axis=1)
     assert (first == [1, 4, 6]).all(axis=1).mean() >= 0.97
 
 
 def test_missing_cells_have_none(model):
     x = factor_rows(50, seed=4)
-    whole = responsibilities(model, x)
+    whole = responsibilities(PreparedModel(model), x)
     x[::2, 3] = np.nan
     x[7] = np.nan
-    result = responsibilities(model, x)
+    result = responsibilities(PreparedModel(model), x)
     assert np.isfinite(result).all()
     assert (result >= 0).all()
     assert (result[::2, 3] == 0).all()
@@ -111,7 +114,7 @@ def test_a_constant_that_changes_comes_first(train):
     x[:, 2] = 4.0
     model = DiffInt(**QUICK).fit(x).model_
     x[:, 2] = np.where(np.arange(len(x)) % 2, 4.0, 4.1)
-    first = responsibilities(model, x).argmax(axis=1)
+    first = responsibilities(PreparedModel(model), x).argmax(axis=1)
     assert (first[::2] == 2).all()
     assert (first[1::2] == 2).mean() < 0.05
 
@@ -121,7 +124,7 @@ def test_a_column_no_member_knows_has_none(train):
     x[:, 5] = np.nan
     with pytest.warns(UserWarning, match="."):
         model = DiffInt(**QUICK).fit(x).model_
-    result = responsibilities(model, train)
+    result = responsibilities(PreparedModel(model), train)
     assert (result[:, 5] == 0).all()
     assert np.isfinite(result).all()
 
@@ -129,7 +132,7 @@ def test_a_column_no_member_knows_has_none(train):
 def test_one_feature():
     x = np.random.default_rng(0).normal(size=(200, 1))
     model = DiffInt(**QUICK).fit(x).model_
-    result = responsibilities(model, np.array([[0.0], [9.0], [np.nan]]))
+    result = responsibilities(PreparedModel(model), np.array([[0.0], [9.0], [np.nan]]))
     assert result.shape == (3, 1)
     assert result[1, 0] > result[0, 0] >= 0
     assert result[2, 0] == 0
@@ -138,12 +141,14 @@ def test_one_feature():
 def test_rows_do_not_depend_on_their_neighbours_or_on_threads(model):
     x = factor_rows(2_500, seed=5)
     x[::3, 1] *= 2
-    expected = responsibilities(model, x)
+    expected = responsibilities(PreparedModel(model), x)
     order = np.random.default_rng(0).permutation(len(x))
-    np.testing.assert_array_equal(responsibilities(model, x[order]), expected[order])
-    np.testing.assert_array_equal(responsibilities(model, x, n_jobs=2), expected)
-    np.testing.assert_allclose(responsibilities(model, x[:1]), expected[:1], atol=1e-9)
-    assert responsibilities(model, x[:0]).shape == (0, x.shape[1])
+    np.testing.assert_array_equal(responsibilities(PreparedModel(model), x[order]), expected[order])
+    np.testing.assert_array_equal(responsibilities(PreparedModel(model), x, n_jobs=2), expected)
+    np.testing.assert_allclose(
+        responsibilities(PreparedModel(model), x[:1]), expected[:1], atol=1e-9
+    )
+    assert responsibilities(PreparedModel(model), x[:0]).shape == (0, x.shape[1])
 
 
 def test_few_evaluations_per_row(model, monkeypatch):
@@ -155,6 +160,6 @@ def test_few_evaluations_per_row(model, monkeypatch):
         original(rows, *others)
 
     monkeypatch.setattr(robust, "reconstruct", counting)
-    responsibilities(model, factor_rows(1_500, seed=6))
+    responsibilities(PreparedModel(model), factor_rows(1_500, seed=6))
     assert sum(passed) == 1_500 * len(MEMBERSHIP_FLOORS) * len(model.members)
     assert len(MEMBERSHIP_FLOORS) <= 10

@@ -7,18 +7,16 @@ from diffint.core.errors import TrainingWarning
 from diffint.engine.reference import intervals as reference
 from diffint.explain.importance import label_free_importance, tightness
 from diffint.fit.boxes import (
-    MATCH_FLOOR,
     count_peers,
     coverages,
     covering_scale,
     find_boxes,
     joint_coverages,
     mean_memberships,
-    own_units,
-    reaches,
-    summarise_features,
 )
+from diffint.fit.feature_summary import summarise_features
 from diffint.fit.unit_matching import match_units, stabilities
+from diffint.score.nearest_pattern import MATCH_FLOOR, own_units, reaches
 
 from ..conftest import QUICK
 

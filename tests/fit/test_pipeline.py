@@ -8,13 +8,14 @@ import pytest
 from diffint import DiffInt
 from diffint.core.config import Config
 from diffint.fit.pipeline import Task, fit_models
+from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
 
 
 @pytest.mark.parametrize("epochs", [3, "auto"])
 def test_models_fitted_together_are_those_fitted_alone(epochs: int | str) -> None:
     rng = np.random.default_rng(0)
-    # Sizes that settle on other numbers of epochs when that is left to the table.
+    # Sizes that train for other numbers of epochs when that is left to the table.
     tables = [rng.random((rows, 3)) for rows in (60, 60, 900)]
     config = Config(n_units=8, n_members=2, epochs=epochs, batch_size=4)  # type: ignore[arg-type]
     tasks = [
@@ -25,7 +26,9 @@ def test_models_fitted_together_are_those_fitted_alone(epochs: int | str) -> Non
     for seed, (x, model) in enumerate(zip(tables, together, strict=True)):
         alone = DiffInt(**config.to_dict(), random_state=seed, n_jobs=1, device="cpu").fit(x)
         assert model.training.epochs == alone.model_.training.epochs
-        np.testing.assert_array_equal(anomaly_scores(model, x, 1), alone.anomaly_score(x))
+        np.testing.assert_array_equal(
+            anomaly_scores(PreparedModel(model), x, 1), alone.anomaly_score(x)
+        )
         np.testing.assert_array_equal(model.calibration.scores, alone.model_.calibration.scores)
     if epochs == "auto":
         assert together[0].training.epochs != together[2].training.epochs

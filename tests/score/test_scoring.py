@@ -12,28 +12,13 @@ import pytest
 
 from diffint import DiffInt
 from diffint.core.scaling import fit_scaler
+from diffint.engine.cpu.member_kernel import scale
 from diffint.engine.reference import intervals as reference
-from diffint.score.scoring import anomaly_scores, evaluate, scale
+from diffint.engine.reference.score import scores as defined_scores
+from diffint.score.prepared import PreparedModel
+from diffint.score.scoring import anomaly_scores
 
 from ..conftest import QUICK, make_rows
-
-
-def defined_scores(model, x):
-    """The mean over members of the error of decoding the definition's codes, in float64."""
-    total = np.zeros(len(x))
-    for member in model.members:
-        clipped, unclipped = member.scaler.transform(x)
-        target = unclipped if model.config.error == "unclipped" else clipped
-        code = reference.codes(clipped, member.lower, member.upper, model.config.temperature)
-        d = member.decoder
-        hidden = code @ d.hidden_weight.astype(float) + d.hidden_bias
-        if model.config.decoder == "free":
-            hidden -= hidden.mean(axis=1, keepdims=True)
-            hidden /= np.sqrt(hidden.var(axis=1, keepdims=True) + 1e-5)
-            hidden = hidden * d.norm_gain + d.norm_shift
-        output = np.maximum(hidden, 0) @ d.output_weight.astype(float) + d.output_bias
-        total += np.nanmean(np.abs(target - output), axis=1)
-    return total / len(model.members)
 
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
@@ -49,13 +34,13 @@ def test_scores_are_the_definitions(decoder, scaling, error, temperature):
     new[::5, 2] = np.nan
     # A small temperature far outside of every box leaves nearly equal codes to tiny differences.
     np.testing.assert_allclose(
-        anomaly_scores(model, new), defined_scores(model, new), rtol=2e-4, atol=1e-5
+        anomaly_scores(PreparedModel(model), new), defined_scores(model, new), rtol=2e-4, atol=1e-5
     )
 
 
 def test_log_box_memberships_and_units(fitted, rows):
-    model, member = fitted.model_, fitted.model_.members[0]
-    result = evaluate(model, member, rows, memberships=True, reconstruct=True, units=True)
+    member, kernel = fitted.model_.members[0], fitted.prepared.kernels[0]
+    result = kernel.evaluate(rows, memberships=True, reconstruct=True, units=True)
     clipped, _ = member.scaler.transform(rows)
     expected = reference.log_box_memberships(clipped, member.lower, member.upper, 0.1)
     np.testing.assert_allclose(result.log_box, expected, rtol=1e-5, atol=1e-5)

@@ -180,7 +180,7 @@ def _is_of_sklearn(detector: Any) -> bool:
         return False
 
 
-def asked_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
+def chosen_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
     """The asked methods by name, in the registry's order; all of them if none is asked for.
 
     Plugins are always among them; alone if nothing else is asked for by name.

@@ -180,7 +180,7 @@ def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> tuple[dict[str
     48. It is an error if none is there.
     """
     files = adbench_files(folder)
-    wanted = asked_tables(asked, files)
+    wanted = chosen_tables(asked, files)
     found = {name: files[name] for name in wanted if name in files}
     if not found:
         own = f"; ask for {', '.join(list(files)[:3])} by name" if files else ""
@@ -191,7 +191,7 @@ def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> tuple[dict[str
     return found, [name for name in wanted if name not in files]
 
 
-def asked_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+def chosen_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     """Names of tables from names, short names and scale groups; smallest first.
 
     known: further names that may be asked for, beside the evaluation's 48.

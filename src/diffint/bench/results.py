@@ -13,7 +13,7 @@ import pandas
 from ..core.errors import InputError
 from .baselines import METHODS, OURS
 from .paper_numbers import METRICS, Metric
-from .protocol import REGIMES, SCALES, TABLES, Regime, asked_tables
+from .protocol import REGIMES, SCALES, TABLES, Regime, chosen_tables
 from .store import TOO_MUCH
 
 GROUPS: tuple[str, ...] = ("overall", *SCALES)
@@ -202,7 +202,7 @@ def _restricted(
     rows: pandas.DataFrame, tables: Sequence[str], methods: Sequence[str]
 ) -> pandas.DataFrame:
     if tables:
-        rows = rows[rows["table"].isin(asked_tables(tables, sorted(set(rows["table"]))))]
+        rows = rows[rows["table"].isin(chosen_tables(tables, sorted(set(rows["table"]))))]
     if methods:
         by_lower = {name.lower(): name for name in sorted(set(rows["method"]), reverse=True)}
         strangers = [name for name in methods if name.lower() not in by_lower]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.version import __version__
 from ..tables.datasets import LabelledTable, read_adbench
-from .baselines import Method, anomaly_scores, asked_methods
+from .baselines import Method, anomaly_scores, chosen_methods
 from .protocol import TrainsOn, Trial, make_trial, scale_trial
 
 # One core is one core: no library may start threads of its own.
@@ -98,7 +98,7 @@ def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[
     """Fit and score every seed of a job; `tell` hears "fitting" and "scoring"."""
     table = read_adbench(job.path)
     plugins = [job.plugin] if job.plugin else []
-    method = asked_methods([] if plugins else [job.method], plugins)[job.method]
+    method = chosen_methods([] if plugins else [job.method], plugins)[job.method]
     trials = []
     for seed in job.seeds:
         trial = make_trial(table, seed, job.trains_on)
@@ -132,6 +132,7 @@ def run_on_gpu(
     import torch
 
     from ..fit.pipeline import Task, fit_models
+    from ..score.prepared import PreparedModel
     from ..score.scoring import anomaly_scores as model_scores
 
     detector = method.make(job.seeds[0], len(table.x))
@@ -145,7 +146,9 @@ def run_on_gpu(
     models = fit_models(tasks, table.feature_names, config, job.device)
     fitted = time.perf_counter()
     tell("scoring")
-    scores = [model_scores(m, t.test, 1) for m, t in zip(models, trials, strict=True)]
+    scores = [
+        model_scores(PreparedModel(m), t.test, 1) for m, t in zip(models, trials, strict=True)
+    ]
     seconds = fitted - started, time.perf_counter() - fitted
     estimate = estimated_one_core_seconds(detector, trials[0].train)
     gpu = torch.cuda.get_device_name(job.device)
@@ -159,7 +162,7 @@ def estimated_one_core_seconds(detector: Any, rows: NDArray[np.float64]) -> floa
     """What `detector`, a DiffInt, would take to fit on one core, from a few of its epochs."""
     from sklearn.base import clone
 
-    n_epochs = detector.config.settled(len(rows), len(rows)).epochs
+    n_epochs = detector.config.resolved(len(rows), len(rows)).epochs
     timed = (n_epochs,) if n_epochs <= _TIMED_EPOCHS[-1] else _TIMED_EPOCHS
     clone(detector).set_params(epochs=1).fit(rows[:2000])  # compiles
     seconds = [_fit_seconds(clone(detector).set_params(epochs=e), rows) for e in timed]

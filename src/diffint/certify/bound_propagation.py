@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from ..core.config import Config
 from ..core.constants import MIN_MEMBERSHIP, NORM_EPSILON
-from ..core.model import FittedModel, Member
-from ..core.scaling import Scaler
+from ..core.model import Member
+from ..core.scaling import Range, ScaledRegion
 from ..engine.cpu.interval_layer import log_box_memberships
 from .float_error import SLIGHT, UNIT_ROUNDOFF, decoder_rounding, encoder_rounding, sum_error
 
@@ -31,25 +31,6 @@ _EXPONENT_LIMIT = 50.0  # beyond it the clamp binds anyway
 _GRID = 2.0**-36
 
 
-class Range(NamedTuple):
-    """The least and the largest value, arrays of one shape."""
-
-    low: Array
-    high: Array
-
-    @property
-    def width(self) -> Array:
-        """How far apart they are."""
-        return self.high - self.low
-
-
-class ScaledBoxes(NamedTuple):
-    """What a scaler makes of boxes, as computed: (boxes, features); NaN where never seen."""
-
-    encoded: Range  # what the encoder sees
-    target: Range  # what the error is measured against
-
-
 class ScoreBounds(NamedTuple):
     """score: (boxes,); influence: (boxes, features) how much of its width is due to a feature."""
 
@@ -57,58 +38,24 @@ class ScoreBounds(NamedTuple):
     influence: Array
 
 
-def scale_boxes(scaler: Scaler, lower: Array, upper: Array, error: str) -> ScaledBoxes:
-    """The ranges of `Scaler.transform` over boxes; lower, upper: (boxes, features).
-
-    Subtracting, dividing, clipping and rounding never change the order of two values, so those of
-    the ends are exact. Only a constant's map is not monotone where values are clipped.
-    """
-    ends = [scaler.transform(end) for end in (lower, upper)]
-    clipped, unclipped = (Range(*(e[i].astype(np.float64) for e in ends)) for i in (0, 1))
-    if scaler.clips:
-        low, high = scaler.lower[0], scaler.upper[0]
-        for j in np.flatnonzero(~np.isnan(scaler.constant)):
-            below, above = lower[:, j] < scaler.constant[j], upper[:, j] > scaler.constant[j]
-            within = (lower[:, j] <= scaler.constant[j]) & (upper[:, j] >= scaler.constant[j])
-            clipped.low[:, j] = np.where(within, low, high)
-            clipped.high[:, j] = np.where(below | above, high, low)
-            lowest, highest = 2 * low - high, 2 * high - low
-            other = np.where(within, low, highest)
-            unclipped.low[:, j] = np.where(below, lowest, other)
-            other = np.where(within, low, lowest)
-            unclipped.high[:, j] = np.where(above, highest, other)
-    return ScaledBoxes(clipped, unclipped if error == "unclipped" else clipped)
-
-
-_NETWORKS: WeakKeyDictionary[Member, IntervalNetwork] = WeakKeyDictionary()
-
-
-def interval_network(model: FittedModel, member: Member) -> IntervalNetwork:
-    """A member for ranges instead of rows, made once."""
-    network = _NETWORKS.get(member)
-    if network is None:
-        network = _NETWORKS[member] = IntervalNetwork(model, member)
-    return network
-
-
 class IntervalNetwork:
     """One member, for ranges instead of rows."""
 
-    def __init__(self, model: FittedModel, member: Member) -> None:
-        self.scaler, self.error = member.scaler, model.config.error
-        self.temperature = model.config.temperature
+    def __init__(self, config: Config, member: Member) -> None:
+        self.scaler, self.error = member.scaler, config.error
+        self.temperature = config.temperature
         self.lower, self.upper = member.lower.astype(np.float64), member.upper.astype(np.float64)
         self.encoder_rounding = encoder_rounding(member, self.temperature)
-        self.hidden = _HiddenLayer.of(model, member)
+        self.hidden = _HiddenLayer.of(config, member)
         self.output_weight = member.decoder.output_weight.astype(np.float64)
         self.output_bias = member.decoder.output_bias.astype(np.float64)
         self.output_rounding = decoder_rounding(member, self.encoder_rounding).output
 
-    def scale(self, lower: Array, upper: Array) -> ScaledBoxes:
+    def scale(self, lower: Array, upper: Array) -> ScaledRegion:
         """Boxes in original units to scaled ranges. lower, upper: (boxes, features)"""
-        return scale_boxes(self.scaler, lower, upper, self.error)
+        return self.scaler.bounds_of(lower, upper, self.error)
 
-    def bound(self, boxes: ScaledBoxes) -> ScoreBounds:
+    def bound(self, boxes: ScaledRegion) -> ScoreBounds:
         """Bounds on the score of every row in each box."""
         logs = self._log_memberships(boxes.encoded)
         codes = self._codes(logs)
@@ -227,14 +174,14 @@ class _HiddenLayer:
     lengths: Array
 
     @classmethod
-    def of(cls, model: FittedModel, member: Member) -> _HiddenLayer:
+    def of(cls, config: Config, member: Member) -> _HiddenLayer:
         """A member's hidden layer."""
-        decoder, temperature = member.decoder, model.config.temperature
+        decoder, temperature = member.decoder, config.temperature
         weight = decoder.hidden_weight.astype(np.float64)
         bias = decoder.hidden_bias.astype(np.float64)
         rounding = decoder_rounding(member, encoder_rounding(member, temperature))
         error, width, u = rounding.hidden, weight.shape[1], UNIT_ROUNDOFF
-        normalises = model.config.decoder == "free"
+        normalises = decoder.layer_norm
         gain, shift = np.ones(width), np.zeros(width)
         if normalises:
             weight -= weight.mean(axis=1, keepdims=True)

@@ -66,7 +66,7 @@ def encoder_rounding(member: Member, temperature: float) -> EncoderRounding:
     """The bounds for one member."""
     u = UNIT_ROUNDOFF
     n_units, n_features = member.center.shape
-    largest = 1.0 if member.scaler.clips else np.inf
+    largest = member.scaler.largest_input
     scale = (n_units + 4) * u
     if largest / temperature > cpu.SAFE_EXPONENT:
         total = (n_features + 4) * u

@@ -31,23 +31,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import bounds_beside, exact_number, rounded_down, rounded_up
-from ..core.immutable import Frozen
-from ..core.model import FittedModel
-from ..core.scaling import Scaler
+from ..core.formatting import exact_number
+from ..core.immutable import Immutable
+from ..core.scaling import Range
+from ..score.prepared import PreparedMembers, PreparedModel
 from ..score.scoring import anomaly_scores
 from ..tables.frames import default_names
-from .bound_propagation import IntervalNetwork, Range, interval_network
+from .bound_propagation import IntervalNetwork
 
 Array = NDArray[np.float64]
 
-_BATCH_BOXES = 16  # split at a time
+_BATCH_PARTS = 16  # split at a time
 _BATCH_CELLS = 1_000_000  # (boxes, functions of the code, units) held at a time
 _ALONE = 1e-9  # a row's score alone and among others may differ by this
 
 
 @dataclass(frozen=True, eq=False)
-class RegionCertificate(Frozen):
+class RegionCertificate(Immutable):
     """Bounds on the score of every complete row in a region.
 
     lower, upper: no row in the region scores below or above. region_lower, region_upper:
@@ -79,31 +79,10 @@ class RegionCertificate(Frozen):
         return "none flagged" if self.certainly_passed() else "undecided"
 
     def text(self) -> str:
-        """The region, its bounds and the verdict in plain language.
+        """The region, its bounds and the verdict in plain language."""
+        from ..show.wording.certificates import region_text
 
-        The region's ends are written in full, its bounds rounded outwards.
-        """
-        bounded = [
-            f"{name} {_range(low, high)}"
-            for name, low, high in zip(
-                self.feature_names, self.region_lower, self.region_upper, strict=True
-            )
-            if np.isfinite(low) or np.isfinite(high)
-        ]
-        where = ", ".join(bounded) if bounded else "any values at all"
-        low, high = rounded_down(self.lower), rounded_up(self.upper)
-        if self.threshold is not None:
-            low, high, threshold = bounds_beside(self.lower, self.upper, self.threshold)
-        lines = [f"Every complete row with {where} scores between {low} and {high}."]
-        if self.threshold is not None:
-            said = {
-                "all flagged": "all of them are certain to be flagged",
-                "none flagged": "none of them can be flagged",
-                "undecided": "whether they are flagged is not decided by these bounds; more "
-                "splits tighten them",
-            }[self.verdict]
-            lines.append(f"With the threshold at {threshold}, {said}.")
-        return "\n".join(lines)
+        return region_text(self)
 
     def _threshold(self, threshold: float | None) -> float:
         threshold = self.threshold if threshold is None else threshold
@@ -113,7 +92,7 @@ class RegionCertificate(Frozen):
 
 
 def certify_region(
-    model: FittedModel,
+    prepared: PreparedModel,
     lower: Any,
     upper: Any,
     splits: int = 0,
@@ -128,23 +107,23 @@ def certify_region(
     """
     if isinstance(splits, bool) or not isinstance(splits, numbers.Integral) or splits < 0:
         raise InputError(f"splits={splits!r} must be a whole number of at least 0")
-    region = _read_region(model.feature_names, lower, upper)
-    networks = [interval_network(model, member) for member in model.members]
-    boxes = _Boxes.bounded(model, networks, region[0][None], region[1][None])
+    names = prepared.model.feature_names
+    region = _read_region(names, lower, upper)
+    parts = _Parts.bounded(prepared, region[0][None], region[1][None])
     left = int(splits)
     while left > 0:
-        chosen = boxes.loosest(min(_BATCH_BOXES, left))
+        chosen = parts.loosest(min(_BATCH_PARTS, left))
         if not len(chosen):
             break
         left -= len(chosen)
-        boxes = boxes.with_split(chosen, model, networks)
+        parts = parts.with_split(chosen, prepared)
     return RegionCertificate(
-        feature_names=model.feature_names,
+        feature_names=names,
         region_lower=region[0],
         region_upper=region[1],
-        lower=max(float(boxes.score.low.min()), 0.0),
-        upper=float(boxes.score.high.max()),
-        n_boxes=len(boxes),
+        lower=max(float(parts.score.low.min()), 0.0),
+        upper=float(parts.score.high.max()),
+        n_boxes=len(parts),
         threshold=threshold,
     )
 
@@ -172,8 +151,8 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
         ends = _ends_by_name(names, list(ends), list(ends.values()), which)
     elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
         labels = list(ends.index)
-        counted_off = labels == list(range(len(names)))
-        if not counted_off or list(names) != default_names(len(names)):
+        by_position = labels == list(range(len(names)))
+        if not by_position or list(names) != default_names(len(names)):
             ends = _ends_by_name(names, labels, list(ends), which)
     elif hasattr(ends, "columns"):
         raise InputTypeError(
@@ -220,20 +199,11 @@ def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], wh
     return values
 
 
-def _range(low: float, high: float) -> str:
-    lower, upper = exact_number(low), exact_number(high)
-    if low == high:
-        return f"= {lower}"
-    if np.isinf(low):
-        return f"≤ {upper}"
-    return f"≥ {lower}" if np.isinf(high) else f"in [{lower}, {upper}]"
-
-
 # --- Splitting ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Boxes:
+class _Parts:
     """Parts of a region in original units, with bounds on the score in each.
 
     lower, upper: (boxes, features); score: (boxes,); influence: (boxes, features) how much
@@ -249,12 +219,10 @@ class _Boxes:
         return len(self.lower)
 
     @classmethod
-    def bounded(
-        cls, model: FittedModel, networks: list[IntervalNetwork], lower: Array, upper: Array
-    ) -> _Boxes:
-        """Boxes with their bounds: means over the members."""
+    def bounded(cls, prepared: PreparedMembers, lower: Array, upper: Array) -> _Parts:
+        """Parts with their bounds: means over the members."""
         n_boxes, n_features = lower.shape
-        config = model.config
+        config, networks = prepared.config, prepared.derived(IntervalNetwork)
         cells = config.n_units * max(n_features, config.hidden_width, config.n_units)
         step = max(1, _BATCH_CELLS // cells)
         low, high, influence = np.zeros(n_boxes), np.zeros(n_boxes), np.zeros(lower.shape)
@@ -272,7 +240,7 @@ class _Boxes:
         if single.any():
             # Every row in the box scales to the same values: its score can be computed.
             rows = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
-            scores = anomaly_scores(model, rows[single])
+            scores = anomaly_scores(prepared, rows[single])
             margin = _ALONE * (1.0 + scores)
             low[single], high[single] = scores - margin, scores + margin
             influence[single] = 0.0
@@ -286,10 +254,9 @@ class _Boxes:
         both = np.stack([lowest, highest], axis=1).ravel()
         return np.asarray(list(dict.fromkeys(both.tolist()))[:count], dtype=np.intp)
 
-    def with_split(
-        self, chosen: NDArray[np.intp], model: FittedModel, networks: list[IntervalNetwork]
-    ) -> _Boxes:
+    def with_split(self, chosen: NDArray[np.intp], prepared: PreparedMembers) -> _Parts:
         """The same with the chosen boxes split on their most influential feature."""
+        networks = prepared.derived(IntervalNetwork)
         influence = self.influence.copy()
         lower, upper, parents = [], [], []
         for i in chosen:
@@ -307,14 +274,14 @@ class _Boxes:
                 lower[-1][j], upper[-1][j] = low, high
             parents += [i, i]
         if not parents:
-            return _Boxes(self.lower, self.upper, self.score, influence)
-        new = _Boxes.bounded(model, networks, np.array(lower), np.array(upper))
+            return _Parts(self.lower, self.upper, self.score, influence)
+        new = _Parts.bounded(prepared, np.array(lower), np.array(upper))
         kept = np.setdiff1d(np.arange(len(self)), parents)
         score = Range(
             np.maximum(new.score.low, self.score.low[parents]),
             np.minimum(new.score.high, self.score.high[parents]),
         )
-        return _Boxes(
+        return _Parts(
             np.concatenate([self.lower[kept], new.lower]),
             np.concatenate([self.upper[kept], new.upper]),
             Range(
@@ -326,35 +293,11 @@ class _Boxes:
 
 
 def _cut(
-    networks: list[IntervalNetwork], low: float, high: float, j: int
+    networks: tuple[IntervalNetwork, ...], low: float, high: float, j: int
 ) -> tuple[float, float] | None:
     """The upper end of the left and the lower end of the right part of [low, high]."""
     for network in networks:
-        cut = _cut_of(network.scaler, network.error, low, high, j)
+        cut = network.scaler.cut(low, high, j, network.error)
         if cut is not None:
             return cut
     return None
-
-
-def _cut_of(
-    scaler: Scaler, error: str, low: float, high: float, j: int
-) -> tuple[float, float] | None:
-    constant = scaler.constant[j]
-    if low <= constant <= high and low < high:  # the constant alone is one part
-        if low < constant:
-            return float(np.nextafter(constant, -np.inf)), float(constant)
-        return float(constant), float(np.nextafter(constant, np.inf))
-    if not scaler.divisor[j] > 0 or not np.isnan(constant):
-        return None
-    ends = np.zeros((2, len(scaler.offset)))
-    ends[:, j] = low, high
-    clipped, unclipped = scaler.transform(ends)
-    first, last = (unclipped if error == "unclipped" else clipped)[:, j].astype(np.float64)
-    if not first < last:
-        return None
-    middle = (first + last) / 2
-    # The ends of the training range come first: beyond them the encoder sees no difference.
-    edge = min(max(middle, scaler.lower[j]), scaler.upper[j])
-    scaled = edge if first < edge < last else middle
-    cut = scaled * scaler.divisor[j] + scaler.offset[j]
-    return (float(cut), float(cut)) if low < cut < high else None

@@ -19,13 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
 
-from ..core.checks import asked_index
+from ..core.checks import check_index
+from ..core.config import Config
+from ..core.decoder import DECODERS, CertifiedDecoder, Decoder
 from ..core.errors import InputError
-from ..core.formatting import number, rounded_down, rounded_up
-from ..core.immutable import Frozen
-from ..core.model import FittedModel, FlagRates, Member
+from ..core.immutable import Immutable
+from ..core.model import FlagRates, Member
 from ..engine.cpu.margins import row_margins
-from ..score.scoring import evaluate, run_blocks
+from ..engine.threads import run_blocks
+from ..score.prepared import PreparedMembers, PreparedModel
+from ..score.scoring import anomaly_scores
 from .float_error import SLIGHT, decoder_rounding, encoder_rounding
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 ETA = 0.2  # η: how far beyond an interval's end is beyond, in scaled units
 ACTIVE_BELOW = 0.9  # θ: an interval whose mean membership is lower constrains inliers
 _BLOCK_ROWS = 2_048
-_FLAGS = {
+FLAGS = {
     "out_of_support": "outside the soft box of every unit",
     "strict": "beyond every constraining interval of some unit",
     "strict_envelope": "beyond all units on every feature that any of them constrains",
@@ -45,7 +48,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate(Frozen):
+class Certificate(Immutable):
     """Lower bounds on scores, their parts, and flags.
 
     Per row: score; bound, a priori, from the features one at a time, without the row's code or
@@ -114,10 +117,10 @@ class Certificate(Frozen):
         rates = self.inlier_rates
         return pandas.DataFrame(
             {
-                "flag": list(_FLAGS),
-                "meaning": list(_FLAGS.values()),
-                "share": [float(getattr(self, name).mean()) for name in _FLAGS],
-                "inlier_rate": [getattr(rates, name) if rates else np.nan for name in _FLAGS],
+                "flag": list(FLAGS),
+                "meaning": list(FLAGS.values()),
+                "share": [float(getattr(self, name).mean()) for name in FLAGS],
+                "inlier_rate": [getattr(rates, name) if rates else np.nan for name in FLAGS],
             }
         )
 
@@ -126,74 +129,47 @@ class Certificate(Frozen):
 
         Bounds are rounded so that what is said is proven.
         """
+        from ..show.wording.certificates import certificate_text
+
         if row is None:
             return "\n\n".join(self.text(i) for i in range(len(self)))
-        row = asked_index(row, len(self), "row", "certified")
-        lines = [
-            f"Row {row}: score {number(self.score[row])}, proven to be at least "
-            f"{rounded_down(self.bound[row])} from its features alone"
-            f" ({rounded_down(self.bound_at_row[row])} given its code).",
-            f"It lies {rounded_down(self.distance[:, row].mean())} from what the model makes of "
-            f"rows beyond its intervals; {rounded_up(self.slack[:, row].mean())} of that may be "
-            f"lost (Lipschitz bound {rounded_up(self.lipschitz_bound.mean())}).",
-        ]
-        sides = common_pattern(self.pattern[:, row])
-        beyond = [
-            f"{self.feature_names[j]} ({'above' if sides[j] > 0 else 'below'})"
-            for j in np.flatnonzero(sides)
-        ]
-        lines.append(
-            f"Beyond the intervals of all units: {', '.join(beyond)}."
-            if beyond
-            else "On no feature is it beyond the intervals of all units."
-        )
-        for name, meaning in _FLAGS.items():
-            if getattr(self, name)[row]:
-                lines.append(f"It is {meaning}; {self._inlier_share(name)}.")
-        vacuous = int(self.n_vacuous_units.sum())
-        if vacuous:
-            total = self.n_units * len(self.n_vacuous_units)
-            lines.append(f"{vacuous} of {total} units constrain nothing and count for no flag.")
-        return "\n".join(lines)
-
-    def _inlier_share(self, name: str) -> str:
-        if self.inlier_rates is None:
-            return "how many training rows are is not known (the model file is older)"
-        return f"so are {100 * getattr(self.inlier_rates, name):.3g} % of the training rows"
+        return certificate_text(self, check_index(row, len(self), "row", "certified"))
 
     def __repr__(self) -> str:
         return f"Certificate({len(self)} rows, {int((self.bound > 0).sum())} with a positive bound)"
 
 
-def certify(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Certificate:
+def certify(prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1) -> Certificate:
     """The clipping margin of rows in original units. x: (rows, features)"""
-    if model.config.decoder != "certified":
+    model = prepared.model
+    if not DECODERS[model.config.decoder].certified:
         raise InputError(
             "the free decoder has no explicit Lipschitz bound, so there is nothing to certify "
             'with; fit DiffInt(decoder="certified"), or use certify_region, which needs none'
         )
-    margins = [_member_margins(model, member, x, n_jobs) for member in model.members]
-    scores = [evaluate(model, member, x, n_jobs).scores for member in model.members]
+    every = prepared.derived(MemberMargin)
+    margins = [_member_margins(margin, x, n_jobs) for margin in every]
     parts = {name: np.array([getattr(m, name) for m in margins]) for name in _PARTS}
     certain = parts["distance"] - parts["rounding"]
     return Certificate(
         feature_names=model.feature_names,
-        score=np.sum(scores, axis=0) / len(scores),
+        score=anomaly_scores(prepared, x, n_jobs),
         bound=np.maximum(certain - parts["slack"], 0.0).mean(axis=0),
         bound_at_row=np.maximum(certain - parts["slack_at_row"], 0.0).mean(axis=0),
         **parts,
-        lipschitz_bound=np.array([np.prod(lipschitz_bounds(m)) for m in model.members]),
+        lipschitz_bound=np.array([margin.lipschitz for margin in every]),
         pattern=np.array([m.pattern for m in margins]),
         **_model_flags(margins),
-        n_vacuous_units=np.array([int((~active(m).any(axis=1)).sum()) for m in model.members]),
+        n_vacuous_units=np.array([int((~m.active.any(axis=1)).sum()) for m in every]),
         n_units=model.config.n_units,
         inlier_rates=model.flag_rates,
     )
 
 
-def flag_rates(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> FlagRates:
+def flag_rates(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> FlagRates:
     """How often rows in original units raise the flags. x: (rows, features)"""
-    flags = _model_flags([_member_margins(model, m, x, n_jobs) for m in model.members])
+    every = prepared.derived(MemberMargin)
+    flags = _model_flags([_member_margins(margin, x, n_jobs) for margin in every])
     flags["beyond_envelope"] = flags["n_beyond"] > 0
     names = (f.name for f in fields(FlagRates) if f.name != "n_rows")
     return FlagRates(n_rows=len(x), **{name: float(flags[name].mean()) for name in names})
@@ -209,24 +185,22 @@ def active(member: Member) -> NDArray[np.bool_]:
     return member.mean_membership < ACTIVE_BELOW
 
 
-def lipschitz_bounds(member: Member) -> tuple[float, float]:
+def lipschitz_bounds(decoder: Decoder) -> tuple[float, float]:
     """Largest singular values of both maps, not below the exact ones of the final weights."""
-    decoder = member.decoder
-    hidden, output = (
-        float(np.linalg.svd(weight.astype(np.float64), compute_uv=False)[0]) * (1 + SLIGHT)
-        for weight in (decoder.hidden_weight, decoder.output_weight)
-    )
-    return hidden, output
+    if not isinstance(decoder, CertifiedDecoder):
+        raise TypeError("only a certified decoder has a Lipschitz bound")
+    hidden, output = decoder.spectral_norms()
+    return hidden * (1 + SLIGHT), output * (1 + SLIGHT)
 
 
 # --- One member --------------------------------------------------------------------------------
 
 _PARTS = ("distance", "kappa", "code_distance", "slack", "slack_at_row", "rounding")
-_MEMBER_FLAGS = ("out_of_support", "strict", "strict_envelope")
+_MEMBERFLAGS = ("out_of_support", "strict", "strict_envelope")
 
 
 @dataclass(frozen=True)
-class _MemberMargins:
+class _Margins:
     """One member's part of a certificate; (rows,) each, and pattern (rows, features)."""
 
     distance: Array
@@ -241,68 +215,67 @@ class _MemberMargins:
     strict_envelope: NDArray[np.bool_]
 
 
-def _model_flags(margins: list[_MemberMargins]) -> dict[str, Any]:
+def _model_flags(margins: list[_Margins]) -> dict[str, Any]:
     """A flag of the model is one that all members raise."""
     flags: dict[str, Any] = {
-        name: np.all([getattr(m, name) for m in margins], axis=0) for name in _MEMBER_FLAGS
+        name: np.all([getattr(m, name) for m in margins], axis=0) for name in _MEMBERFLAGS
     }
     agreed = common_pattern(np.array([m.pattern for m in margins]))
     flags["n_beyond"] = (agreed != 0).sum(axis=1)
     return flags
 
 
-def _member_margins(
-    model: FittedModel, member: Member, x: NDArray[Any], n_jobs: int
-) -> _MemberMargins:
+def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Margins:
     """One member on rows in original units, block by block. x: (rows, features)"""
     n_rows = len(x)
     empty: dict[str, NDArray[Any]] = {name: np.empty(n_rows) for name in _PARTS}
-    empty |= {name: np.empty(n_rows, dtype=bool) for name in _MEMBER_FLAGS}
-    result = _MemberMargins(**empty, pattern=np.empty(x.shape, dtype=np.int8))
-    margin = _Margin(model, member)
+    empty |= {name: np.empty(n_rows, dtype=bool) for name in _MEMBERFLAGS}
+    result = _Margins(**empty, pattern=np.empty(x.shape, dtype=np.int8))
 
     def fill_block(start: int) -> None:
         rows = slice(start, start + _BLOCK_ROWS)
         block = margin.of(x[rows])
-        for field in fields(_MemberMargins):
+        for field in fields(_Margins):
             getattr(result, field.name)[rows] = getattr(block, field.name)
 
     run_blocks(fill_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
     return result
 
 
-class _Margin:
+class MemberMargin:
     """The clipping margin of one member, in float64 but for the float32 rows it is given."""
 
-    def __init__(self, model: FittedModel, member: Member) -> None:
-        self.temperature = model.config.temperature
-        self.unclipped_error = model.config.error == "unclipped"
+    def __init__(self, config: Config, member: Member) -> None:
+        self.temperature, self.error = config.temperature, config.error
         self.scaler, self.decoder = member.scaler, member.decoder
         self.lower, self.upper = member.lower.astype(np.float64), member.upper.astype(np.float64)
         self.active = active(member)
         self.encoder_rounding = encoder_rounding(member, self.temperature)
         rounding = decoder_rounding(member, self.encoder_rounding)
-        hidden, output = lipschitz_bounds(member)
+        hidden, output = lipschitz_bounds(member.decoder)
         self.lipschitz = hidden * output
         # Errors of the pre-activations pass the output map; its own sums round once more.
         self.hidden, self.hidden_error = hidden, float(np.linalg.norm(rounding.hidden))
         self.output_error = rounding.output
         self.passed_error = output * self.hidden_error
+        self._columns_first = (
+            np.ascontiguousarray(self.lower.T),
+            np.ascontiguousarray(self.upper.T),
+            np.ascontiguousarray(self.active.T, dtype=np.float64),
+        )
         self.columns = np.linalg.norm(self.decoder.output_weight.astype(np.float64), axis=0)
 
-    def of(self, x: NDArray[Any]) -> _MemberMargins:
+    def of(self, x: NDArray[Any]) -> _Margins:
         """x: (rows, features) in original units"""
         clipped, unclipped = self.scaler.transform(x)
-        target = (unclipped if self.unclipped_error else clipped).astype(np.float64)
+        target = (unclipped if self.error == "unclipped" else clipped).astype(np.float64)
         n_rows, n_units = len(x), len(self.lower)
         omega, lowest = np.empty((2, n_rows))
         sides, strict = np.empty(x.shape, dtype=np.int8), np.empty(n_rows, dtype=bool)
         log_box = np.empty((n_rows, n_units))
         row_margins(
             clipped,
-            np.ascontiguousarray(self.lower.T),
-            np.ascontiguousarray(self.upper.T),
-            np.ascontiguousarray(self.active.T, dtype=np.float64),
+            *self._columns_first,
             self.temperature,
             ETA,
             omega,
@@ -341,7 +314,7 @@ class _Margin:
 
         side = np.sign(sides)
         constrained = self.active.any(axis=0)
-        return _MemberMargins(
+        return _Margins(
             distance=distance,
             kappa=kappa,
             code_distance=code_distance,
@@ -366,9 +339,9 @@ class _Margin:
 
     def decode(self, code: Array) -> tuple[Array, Array]:
         """g of codes (codes, units), and the same of magnitudes; → (codes, features) each"""
-        d = self.decoder
-        weight, bias = d.output_weight.astype(np.float64), d.output_bias.astype(np.float64)
-        hidden = np.maximum(code @ d.hidden_weight.astype(np.float64) + d.hidden_bias, 0.0)
+        hidden = self.decoder.activations(code)
+        weight = self.decoder.output_weight.astype(np.float64)
+        bias = self.decoder.output_bias.astype(np.float64)
         return hidden @ weight + bias, hidden @ np.abs(weight) + np.abs(bias)
 
 

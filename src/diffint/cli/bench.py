@@ -98,7 +98,7 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import OURS, asked_methods
+    from ..bench.baselines import OURS, chosen_methods
     from ..bench.grid import Grid, Limits, outgrown
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
@@ -106,7 +106,7 @@ def run(
     from ..estimator import resolve_jobs
     from ..tables.datasets import read_adbench
 
-    chosen = asked_methods(names(methods), plugin or [])
+    chosen = chosen_methods(names(methods), plugin or [])
     if any(name not in OURS and not method.plugin for name, method in chosen.items()):
         needs(("pyod", "pyod"), ("torch", "torch"))
     if regime is not None and regime not in REGIMES:

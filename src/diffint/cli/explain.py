@@ -62,8 +62,8 @@ def explain(
             raise InputError("--id needs --id-column COL, the column that holds the ids")
         batch = _rows(detector, file, row, id_column, row_id, top, jobs)
     threshold = -detector.offset_
-    why = explain_rows(detector.model_, batch.values, threshold)
-    nearest = nearest_normal(detector.model_, batch.values, threshold)
+    why = explain_rows(detector.prepared, batch.values, threshold)
+    nearest = nearest_normal(detector.prepared, batch.values, threshold)
     names = [batch.name(i) for i in range(len(why))]
     if as_json:
         typer.echo(json.dumps(_as_json(why, nearest, names, n_reasons), indent=2))

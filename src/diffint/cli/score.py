@@ -11,7 +11,9 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
+from ..core.checks import resolve_jobs
 from ..core.errors import InputError
+from ..decide import thresholds
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.files.writing import table_writer
 from . import arguments
@@ -108,7 +110,7 @@ def _columns(
 ) -> list[Any]:
     """What is written of the rows, as pyarrow arrays."""
     flagged = batch.scores > threshold
-    p_values = detector.model_.calibration.p_values(batch.scores)
+    p_values = thresholds.p_values(detector.model_.calibration, batch.scores)
     columns = [pyarrow.array(column) for column in (batch.scores, p_values, flagged)]
     if reasons:
         columns.append(_reasons(detector, batch, np.ones_like(flagged) if all_rows else flagged))
@@ -117,14 +119,13 @@ def _columns(
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
     """One line of reasons for the rows to be explained, nothing for the others."""
-    from ..estimator import resolve_jobs
     from ..explain.local_explanation import explain_rows
 
     texts: list[str | None] = [None] * len(batch.scores)
     rows = np.flatnonzero(explained)
     if len(rows):
         jobs = resolve_jobs(detector.n_jobs)
-        why = explain_rows(detector.model_, batch.values[rows], -detector.offset_, jobs)
+        why = explain_rows(detector.prepared, batch.values[rows], -detector.offset_, jobs)
         for i, row in enumerate(rows):
             texts[row] = why.brief(i, _REASONS)
     return pyarrow.array(texts, pyarrow.string())

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from ..core.checks import resolve_jobs
 from ..core.errors import InputError
 from ..core.formatting import listed
 from ..tables.files.reading import TableFile
@@ -54,15 +55,14 @@ def scored_batches(
     detector: DiffInt, table: TableFile, id_column: str | None, n_jobs: int
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file, scored; columns are found by name, in whatever order."""
-    from ..estimator import resolve_jobs
-    from ..score.scoring import anomaly_scores
+    from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     features = list(detector.model_.feature_names)
     check_columns(table, features, "the model needs")
     if id_column is not None:
         check_columns(table, [id_column], "names the rows")
     wanted = features + ([id_column] if id_column and id_column not in features else [])
-    jobs = resolve_jobs(n_jobs)
+    jobs, n_blank = resolve_jobs(n_jobs), 0
     with rows_progress(table) as advance:
         for first, batch in table.batches(wanted):
             values = table.numbers(batch, features, first)
@@ -70,9 +70,11 @@ def scored_batches(
             if ids is not None and pyarrow.types.is_dictionary(ids.type):
                 ids = ids.dictionary_decode()
             numbers = np.arange(first + 1, first + 1 + len(values))
-            scores = anomaly_scores(detector.model_, values, jobs)
+            scores = anomaly_scores(detector.prepared, values, jobs)
+            n_blank += count_blank_rows(detector.model_, values, scores)
             yield ScoredBatch(first, numbers, ids, values, scores)
             advance(batch.num_rows)
+    warn_of_blank_rows(n_blank)
 
 
 def check_columns(table: TableFile, names: list[str], who: str) -> None:

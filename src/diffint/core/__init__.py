@@ -1,0 +1,1 @@
+"""Values that everything shares: settings, errors, the fitted model, scalers, decoders."""

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import CalibrationKind
-from .immutable import Frozen
+from .immutable import Immutable
 
 # More scores than this do not sharpen any threshold that people use.
 MAX_SCORES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(Frozen):
+class Calibration(Immutable):
     """Scores of inliers, ascending, and how they were obtained.
 
     kind: `"members"` (each row scored by the members that left it out), `"holdout"` (rows no
@@ -24,7 +23,7 @@ class Calibration(Frozen):
     scores: (rows,) ascending.
     """
 
-    kind: CalibrationKind
+    kind: str
     scores: NDArray[np.float64]
 
     @property

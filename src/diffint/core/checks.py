@@ -1,6 +1,10 @@
-"""Numbers that users ask for rows, units and features by, checked."""
+"""Checks of numbers that users pass in, each with one clear message."""
 
 from __future__ import annotations
+
+import math
+import numbers
+import os
 
 import numpy as np
 
@@ -8,8 +12,8 @@ from .errors import InputError
 from .formatting import counted
 
 
-def asked_index(value: object, count: int, thing: str, where: str) -> int:
-    """A number from 0, or from −1 backwards."""
+def check_index(value: object, count: int, thing: str, where: str) -> int:
+    """The number of one of `count` things, from 0, or from −1 backwards."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise InputError(f"{thing}={value!r} must be a whole number")
     if not -count <= value < count:
@@ -17,8 +21,68 @@ def asked_index(value: object, count: int, thing: str, where: str) -> int:
     return int(value) % count
 
 
-def asked_count(value: object, things: str) -> int:
-    """How many to show."""
+def check_count(value: object, things: str) -> int:
+    """How many things to show: a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(f"{value!r} {things} cannot be shown; give a whole number of at least 1")
     return int(value)
+
+
+def check_whole(name: str, value: object, otherwise: str = "") -> int:
+    """A whole number of at least 1, as a Python int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        alternative = f", or {otherwise}" if otherwise else ""
+        raise InputError(f"{name}={value!r} must be a whole number of at least 1{alternative}")
+    return int(value)
+
+
+def check_real(
+    name: str,
+    value: object,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """A finite number within the limits given, as a Python float."""
+    wanted = "a finite number"
+    if above is not None:
+        wanted += f" above {above:g}"
+    if at_least is not None:
+        wanted += f" of at least {at_least:g}"
+    if below is not None:
+        wanted += f" and below {below:g}"
+    try:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if (
+        not math.isfinite(number)
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (below is not None and not number < below)
+    ):
+        raise InputError(f"{name}={str(value)[:40]!s} must be {wanted}")
+    return number
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """One of the choices, as a Python string."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
+    return str(value)
+
+
+def resolve_jobs(n_jobs: object) -> int:
+    """Threads by scikit-learn's convention: None is 1, −1 all cores, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r} must be None, a positive number, or −1 for all cores")
+    if n_jobs > 0:
+        return int(n_jobs)
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        available = os.cpu_count() or 1
+    return max(1, available + 1 + int(n_jobs))

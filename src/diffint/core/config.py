@@ -1,95 +1,212 @@
-"""What a detector is made with: every setting, its meaning, and the two presets."""
+"""Every setting: its name, default, meaning, check, and when to change it.
+
+This is the only place where a setting is defined. The docstrings of `DiffInt` and of the PyOD
+detector, the command's help, the report's list of settings and the model file's checks are made
+from it.
+"""
 
 from __future__ import annotations
 
-import math
-import numbers
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from typing import Any
 
-from .errors import InputError
+from .checks import check_choice, check_real, check_whole
+from .decoder import DECODERS
+from .scaling import SCALERS
 
-Decoder = Literal["free", "certified"]
-Scaling = Literal["minmax", "unit", "standard", "none"]
-Init = Literal["data", "gaussian"]
-ErrorKind = Literal["unclipped", "clipped"]
-Schedule = Literal["cosine", "constant"]
-CalibrationKind = Literal["members", "holdout", "training"]
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    kind: its type, as documentation shows it.
+    meaning: what it is, in one short sentence.
+    advice: when to change it.
+    check: the value as it is stored, or an error that says what is wrong with it.
+    since: the version of the model file that first has it; before: what older files imply.
+    """
+
+    name: str
+    default: Any
+    kind: str
+    meaning: str
+    advice: str
+    check: Callable[[str, object], Any] | None = None
+    since: int = 2
+    before: Any = None
+
+    def numpydoc(self) -> str:
+        """The setting as a parameter in numpydoc form."""
+        text = textwrap.fill(f"{self.meaning} {self.advice}", 84)
+        return f"{self.name} : {self.kind}, default={self.default!r}\n" + textwrap.indent(
+            text, "    "
+        )
+
+
+def _setting(
+    default: Any, kind: str, check: Callable[[str, object], Any], meaning: str, advice: str
+) -> Any:
+    """A field of `Config` that carries its own description."""
+    return field(
+        default=default,
+        metadata={"kind": kind, "check": check, "meaning": meaning, "advice": advice},
+    )
+
+
+def _choice(*choices: str) -> tuple[str, Callable[[str, object], str]]:
+    """The type shown for one of these words, and its check."""
+    return "{" + ", ".join(map(repr, choices)) + "}", partial(check_choice, choices=choices)
+
+
+def _whole_or(*words: str) -> Callable[[str, object], int | str]:
+    """The check of a whole number or one of these words."""
+
+    def check(name: str, value: object) -> int | str:
+        if isinstance(value, str) and value in words:
+            return str(value)
+        return check_whole(name, value, " or ".join(map(repr, words)))
+
+    return check
+
+
+_POSITIVE = partial(check_real, above=0.0)
+_SHARE = partial(check_real, at_least=0.0, below=1.0)
+CALIBRATIONS = ("members", "holdout", "training")
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings that shape a fitted model. The defaults are the recommended preset.
+    """The settings that shape a fitted model; the defaults are the recommended preset."""
 
-    Attributes
-    ----------
-    n_units: interval units in the bottleneck (the paper's K).
-    temperature: softness of an interval's edges, in scaled units (τ).
-    n_members: independently trained networks whose scores are averaged.
-    hidden_width: width of the decoder's hidden layer (h).
-    decoder: ``"free"`` (LayerNorm) or ``"certified"`` (spectrally normalised, no LayerNorm).
-    scaling: ``"minmax"`` to [−1, 1], ``"unit"`` to [0, 1], ``"standard"`` or ``"none"``.
-    init: intervals start at training rows (``"data"``) or near zero (``"gaussian"``).
-    error: score against the ``"unclipped"`` or the ``"clipped"`` scaled row.
-    epochs: passes over the rows; ``"auto"`` makes 100, fewer where that is over 1,000 steps.
-    learning_rate, schedule: of the optimiser (Adam); constant, or a half cosine over all steps.
-    batch_size: rows per step; ``"auto"`` takes 64, or 256 for tables of over 10,000 rows,
-        ``"paper"`` 64, 512 or 1024 for up to 10,000, up to 20,000, or more rows.
-    support_decay: decay of the running mean of memberships (ρ).
-    interval_rate: how many times the learning rate the intervals move with.
-    coverage_weight: of the term that trades the intervals' width against how well each row is
-        covered by its own boxes (λ); 0 leaves the intervals to the reconstruction alone.
-    box_coverage: share of the left-out rows that lie wholly inside their own box. Boxes are the
-        intervals with their half-widths multiplied until that holds; 0 takes the intervals as
-        they are.
-    calibration: which rows give the threshold: each member's own left-out rows
-        (``"members"``), one common ``"holdout"``, or the (optimistic) ``"training"`` rows.
-    """
-
-    n_units: int = 200
-    temperature: float = 0.1
-    n_members: int = 3
-    hidden_width: int = 128
-    decoder: Decoder = "free"
-    scaling: Scaling = "minmax"
-    init: Init = "data"
-    error: ErrorKind = "unclipped"
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 2e-3
-    schedule: Schedule = "cosine"
-    batch_size: int | Literal["auto", "paper"] = "auto"
-    support_decay: float = 0.999
-    interval_rate: float = 3.0
-    coverage_weight: float = 0.2
-    box_coverage: float = 0.8
-    calibration: CalibrationKind = "members"
+    n_units: int = _setting(
+        200,
+        "int",
+        check_whole,
+        "Interval units in the bottleneck of each member (the paper's K).",
+        "More units learn more patterns; try 500 on large tables with few columns. Time grows in "
+        "proportion.",
+    )
+    temperature: float = _setting(
+        0.1,
+        "float",
+        _POSITIVE,
+        "Softness of the intervals' edges, in scaled units (the paper's τ).",
+        "Smaller values make the edges sharper; 0.05 to 0.2 is the useful range.",
+    )
+    n_members: int = _setting(
+        3,
+        "int",
+        check_whole,
+        "Independently trained networks whose scores are averaged.",
+        "More members are a little more accurate and take proportionally longer.",
+    )
+    hidden_width: int = _setting(
+        128,
+        "int",
+        check_whole,
+        "Width of the decoder's hidden layer.",
+        "Rarely worth changing.",
+    )
+    decoder: str = _setting(
+        "free",
+        *_choice(*DECODERS),
+        "Decoder: free, or certified for scores with proven lower bounds.",
+        "Take 'certified' when you need `certify`; compare its accuracy with 'free' on your table.",
+    )
+    scaling: str = _setting(
+        "minmax",
+        *_choice(*SCALERS),
+        "How features are brought to one scale: to [-1, 1], to [0, 1], standardised, or not.",
+        "'standard' and 'none' do not clip values to the training range; they are there for "
+        "comparison.",
+    )
+    init: str = _setting(
+        "data",
+        *_choice("data", "gaussian"),
+        "Where the intervals start: at training rows, or near zero as in the paper.",
+        "Keep 'data' unless you reproduce the paper.",
+    )
+    error: str = _setting(
+        "unclipped",
+        *_choice("unclipped", "clipped"),
+        "Whether errors are measured against values beyond the training range or against the "
+        "range's ends.",
+        "Keep 'unclipped' unless you reproduce the paper.",
+    )
+    epochs: int | str = _setting(
+        "auto",
+        "int or 'auto'",
+        _whole_or("auto"),
+        "Passes over the training rows; 'auto' makes 100, or fewer where that is over 1,000 steps.",
+        "Raise it when a warning says that the loss did not fall or the intervals did not move.",
+    )
+    learning_rate: float = _setting(
+        2e-3,
+        "float",
+        _POSITIVE,
+        "Step size of the optimiser (Adam).",
+        "Lower it when training diverges.",
+    )
+    schedule: str = _setting(
+        "cosine",
+        *_choice("cosine", "constant"),
+        "How the step size changes: along a half cosine down to 0, or not at all.",
+        "Keep 'cosine' unless you reproduce the paper.",
+    )
+    batch_size: int | str = _setting(
+        "auto",
+        "int or {'auto', 'paper'}",
+        _whole_or("auto", "paper"),
+        "Rows per step; 'auto' takes 64, or 256 for tables of over 10,000 rows, 'paper' 64, 512 or "
+        "1024 for up to 10,000, up to 20,000, or more rows.",
+        "Rarely worth changing.",
+    )
+    support_decay: float = _setting(
+        0.999,
+        "float",
+        _SHARE,
+        "Decay of the running mean of memberships, per step (the paper's ρ).",
+        "Rarely worth changing.",
+    )
+    interval_rate: float = _setting(
+        3.0,
+        "float",
+        _POSITIVE,
+        "How many times the learning rate the intervals move with.",
+        "Raise it when a warning says that the intervals hardly moved.",
+    )
+    coverage_weight: float = _setting(
+        0.2,
+        "float",
+        partial(check_real, at_least=0.0),
+        "Weight of covering each row by its own boxes against keeping the intervals narrow (λ).",
+        "0 leaves the intervals to the reconstruction alone, which can be more accurate and less "
+        "readable.",
+    )
+    box_coverage: float = _setting(
+        0.8,
+        "float",
+        _SHARE,
+        "Share of left-out rows that lie wholly inside their own box.",
+        "Raise it for wider, more lenient ranges; 0 takes the intervals as they were trained.",
+    )
+    calibration: str = _setting(
+        "members",
+        *_choice(*CALIBRATIONS),
+        "Which rows give the threshold: those that each member left out, one common holdout, or "
+        "the training rows.",
+        "'training' uses every row for training, but its p-values are optimistic.",
+    )
 
     def __post_init__(self) -> None:
-        # Plain numbers, whatever NumPy scalars came in: they are saved as JSON.
-        for name in ("n_units", "n_members", "hidden_width"):
-            self._set(name, _integer(name, getattr(self, name)))
-        if not isinstance(self.epochs, str) or self.epochs != "auto":
-            self._set("epochs", _integer("epochs", self.epochs, "'auto'"))
-        if not isinstance(self.batch_size, str) or self.batch_size not in ("auto", "paper"):
-            self._set("batch_size", _integer("batch_size", self.batch_size, "'auto' or 'paper'"))
-        for name in ("temperature", "learning_rate", "interval_rate"):
-            self._set(name, _real(name, getattr(self, name), above=0.0))
-        self._set(
-            "support_decay", _real("support_decay", self.support_decay, at_least=0.0, below=1)
-        )
-        self._set("box_coverage", _real("box_coverage", self.box_coverage, at_least=0.0, below=1))
-        self._set("coverage_weight", _real("coverage_weight", self.coverage_weight, at_least=0.0))
-        for name, kind in _CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in get_args(kind):
-                options = ", ".join(repr(o) for o in get_args(kind))
-                raise InputError(f"{name}={value!r} is not one of {options}")
-            self._set(name, str(value))
+        # Checks also turn NumPy scalars into plain values, which can be saved as JSON.
+        for f in fields(self):
+            object.__setattr__(self, f.name, f.metadata["check"](f.name, getattr(self, f.name)))
 
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
-
-    def settled(self, n_rows: int, n_trained: int) -> Config:
+    def resolved(self, n_rows: int, n_trained: int) -> Config:
         """The same with batch size and epochs as numbers.
 
         n_rows: rows of the table; n_trained: those that a member trains on.
@@ -100,8 +217,8 @@ class Config:
         elif batch_size == "auto":
             batch_size = 64 if n_rows <= 10_000 else 256
         if epochs == "auto":
-            steps_per_epoch = -(-n_trained // batch_size)
-            epochs = min(_MOST_EPOCHS, max(1, round(_ENOUGH_STEPS / steps_per_epoch)))
+            steps_per_epoch = -(-n_trained // int(batch_size))
+            epochs = min(_MAX_EPOCHS, max(1, round(_ENOUGH_STEPS / steps_per_epoch)))
         return replace(self, batch_size=batch_size, epochs=epochs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,20 +231,10 @@ class Config:
         return tuple(f.name for f in fields(cls))
 
 
-_CHOICES: dict[str, Any] = {
-    "decoder": Decoder,
-    "scaling": Scaling,
-    "init": Init,
-    "error": ErrorKind,
-    "schedule": Schedule,
-    "calibration": CalibrationKind,
-}
-
-
 # More steps than this hardly raise the accuracy of the recommended configuration
 # (docs/results/training_length.md).
 _ENOUGH_STEPS = 1_000
-_MOST_EPOCHS = 100
+_MAX_EPOCHS = 100
 
 
 def paper_batch_size(n_rows: int) -> int:
@@ -138,44 +245,8 @@ def paper_batch_size(n_rows: int) -> int:
 
 
 def check_false_positive_rate(rate: object) -> float:
-    """`rate` as a float strictly between 0 and 1, or an error that says so."""
-    return _real("false_positive_rate", rate, above=0.0, below=1.0)
-
-
-def _integer(name: str, value: object, otherwise: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        alternative = f", or {otherwise}" if otherwise else ""
-        raise InputError(f"{name}={value!r} must be a whole number of at least 1{alternative}")
-    return int(value)
-
-
-def _real(
-    name: str,
-    value: object,
-    above: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-) -> float:
-    wanted = "a finite number"
-    if above is not None:
-        wanted += f" above {above:g}"
-    if at_least is not None:
-        wanted += f" of at least {at_least:g}"
-    if below is not None:
-        wanted += f" and below {below:g}"
-    try:
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
-    except OverflowError:
-        number = math.inf
-    if (
-        not math.isfinite(number)
-        or (above is not None and not number > above)
-        or (at_least is not None and not number >= at_least)
-        or (below is not None and not number < below)
-    ):
-        raise InputError(f"{name}={str(value)[:40]!s} must be {wanted}")
-    return number
+    """The rate as a float strictly between 0 and 1, or an error that says so."""
+    return check_real("false_positive_rate", rate, above=0.0, below=1.0)
 
 
 RECOMMENDED = Config()
@@ -194,3 +265,55 @@ PAPER = replace(
     calibration="training",
 )
 PRESETS = {"recommended": RECOMMENDED, "paper": PAPER}
+
+# --- All settings, for documentation and the command's help ---------------------------------------
+
+MODEL_SETTINGS = {
+    f.name: Setting(name=f.name, default=f.default, **f.metadata) for f in fields(Config)
+}
+RUN_SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "false_positive_rate",
+            0.01,
+            "float",
+            "Share of normal rows that `predict` may flag.",
+            "Set it to what you can afford to look at; it may be changed after fitting.",
+        ),
+        Setting(
+            "device",
+            "auto",
+            "{'auto', 'cpu', 'cuda'}",
+            "Where to train; 'auto' takes a CUDA GPU where one is present and worth it.",
+            "Scoring always runs on the CPU.",
+        ),
+        Setting(
+            "random_state",
+            None,
+            "int, RandomState, Generator or None",
+            "The only source of randomness; the same seed gives the same model.",
+            "None takes a fresh seed for every fit.",
+        ),
+        Setting(
+            "n_jobs",
+            -1,
+            "int or None",
+            "Threads for training and scoring; -1 takes all cores, None one.",
+            "Never changes a result.",
+        ),
+        Setting(
+            "verbose",
+            0,
+            "int",
+            "1 shows the progress of training.",
+            "A bar on a terminal, a line at the start and the end elsewhere.",
+        ),
+    )
+}
+SETTINGS = {**MODEL_SETTINGS, **RUN_SETTINGS}
+
+
+def parameters_section(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
+    """The parameters section of a numpydoc docstring."""
+    return "\n".join(setting.numpydoc() for setting in settings)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 
-class InputError(ValueError):
-    """A table, mask or setting that cannot be used: what, where, and what to do."""
+
+class DiffIntError(Exception):
+    """The base of all errors that are the user's to mend: what, where, and what to do."""
+
+
+class InputError(DiffIntError, ValueError):
+    """A table, mask or setting that cannot be used."""
 
 
 class InputTypeError(InputError, TypeError):
     """The same, where callers expect a `TypeError` (cells that are not numbers, sparse input)."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(DiffIntError, RuntimeError):
     """Training could not produce a usable model."""
 
 
-class ModelFileError(ValueError):
+class ModelFileError(DiffIntError, ValueError):
     """A file that is not a diffint model, is damaged, or was written by a newer version."""
 
 
@@ -29,3 +37,14 @@ class CalibrationWarning(UserWarning):
 
 class InputWarning(UserWarning):
     """The table was accepted, but part of it could not be used."""
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's code that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

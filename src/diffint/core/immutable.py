@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-class Frozen:
+class Immutable:
     """Makes the arrays of a dataclass read-only, also after unpickling."""
 
     def __post_init__(self) -> None:

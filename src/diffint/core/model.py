@@ -9,31 +9,19 @@ from numpy.typing import NDArray
 
 from .calibration import Calibration
 from .config import Config
-from .immutable import Frozen
+from .decoder import Decoder
+from .immutable import Immutable
 from .scaling import Scaler
 
-Array = NDArray[np.float32]
+Array32 = NDArray[np.float32]
+
+# What `FeatureSummary` keeps of every column.
+QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
+N_BINS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Decoder(Frozen):
-    """The decoder's weights in force.
-
-    hidden_weight (units, hidden), hidden_bias (hidden,), norm_gain and norm_shift (hidden,) of
-    the LayerNorm (ones and zeros, and unused, when certified), output_weight (hidden, features),
-    output_bias (features,).
-    """
-
-    hidden_weight: Array
-    hidden_bias: Array
-    norm_gain: Array
-    norm_shift: Array
-    output_weight: Array
-    output_bias: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Member(Frozen):
+class Member(Immutable):
     """One trained network, in the units of its own scaler.
 
     center, half_width: (units, features) the intervals [center − half_width, center + half_width].
@@ -59,22 +47,22 @@ class Member(Frozen):
     """
 
     scaler: Scaler
-    center: Array
-    half_width: Array
+    center: Array32
+    half_width: Array32
     decoder: Decoder
-    support: Array
-    mean_membership: Array
-    stability: Array
+    support: Array32
+    mean_membership: Array32
+    stability: Array32
     is_pattern: NDArray[np.bool_]
     box_scale: float
     counted_rows: int
     box_rows: NDArray[np.int64]
     peers: NDArray[np.int64]
     peers_inside: NDArray[np.int64]
-    training_coverage: Array
-    coverage: Array
+    training_coverage: Array32
+    coverage: Array32
     coverage_counts: NDArray[np.int64]
-    joint_coverage: Array
+    joint_coverage: Array32
     coverage_rows: int
     coverage_held_out: bool
     history: NDArray[np.float64]
@@ -83,33 +71,33 @@ class Member(Frozen):
     n_rows: int
 
     @property
-    def lower(self) -> Array:
+    def lower(self) -> Array32:
         """(units, features)"""
         return self.center - self.half_width
 
     @property
-    def upper(self) -> Array:
+    def upper(self) -> Array32:
         """(units, features)"""
         return self.center + self.half_width
 
     @property
-    def box_half_width(self) -> Array:
+    def box_half_width(self) -> Array32:
         """(units, features)"""
         return np.float32(self.box_scale) * self.half_width
 
     @property
-    def box_lower(self) -> Array:
+    def box_lower(self) -> Array32:
         """(units, features)"""
         return self.center - self.box_half_width
 
     @property
-    def box_upper(self) -> Array:
+    def box_upper(self) -> Array32:
         """(units, features)"""
         return self.center + self.box_half_width
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureSummary(Frozen):
+class FeatureSummary(Immutable):
     """What is kept of the training columns, in original units.
 
     levels: (levels,) quantile levels; quantiles: (features, levels).
@@ -183,5 +171,5 @@ class FittedModel:
 
 
 def joint_depth(n_features: int) -> int:
-    """How many of a unit's intervals are measured together."""
+    """How many of a unit's ranges are measured together."""
     return min(n_features, 10)

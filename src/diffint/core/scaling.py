@@ -1,148 +1,344 @@
-"""Feature maps into the domain the intervals live in, and back."""
+"""Scalers: the maps from original units into the domain that the intervals live in, and back.
+
+A new map is one subclass of `Scaler` and one entry in `SCALERS`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import Scaling
-from .immutable import Frozen
+from .immutable import Immutable
 
 Vector = NDArray[np.float64]
+Rows32 = NDArray[np.float32]
 
-# Without clipping a value can exceed what float32 arithmetic can square; no score needs more.
+# Values that are not clipped can exceed what float32 can square; no score needs more than this.
 _UNCLIPPED_LIMIT = 1e15
-# Where nothing is clipped: how far a value that differs from a constant lies from it.
+# Where values are not clipped: the scaled distance between a constant and any other value.
 _APART = 2.0
+# Members may have seen ranges whose ratio no float can hold; beyond this they are just far apart.
+_FAR = 1e6
+
+
+class Range(NamedTuple):
+    """The smallest and the largest value, two arrays of one shape."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """How far apart they are."""
+        return self.high - self.low
+
+
+class ScaledRegion(NamedTuple):
+    """The scaled values that rows of a region can take, each (regions, features)."""
+
+    encoded: Range  # what the encoder sees
+    target: Range  # what the error is measured against
 
 
 @dataclass(frozen=True, eq=False)
-class Scaler(Frozen):
+class Scaler(Immutable):
     """One map per feature: ``scaled = (value − offset) / divisor``.
 
     Attributes
     ----------
-    kind: which map.
     offset, divisor: (features,); the divisor of a constant or never-seen feature is 0.
     constant: (features,) the training value of a constant feature, NaN for the others.
     lower, upper: (features,) the scaled training range.
     """
 
-    kind: Scaling
     offset: Vector
     divisor: Vector
     constant: Vector
     lower: Vector
     upper: Vector
 
+    name: ClassVar[str]
+    clips: ClassVar[bool]  # whether values are clipped to the training range before the encoder
+    largest_input: ClassVar[float]  # the largest magnitude that the encoder can be given
+
+    @classmethod
+    def fit(cls, x: NDArray[Any]) -> Scaler:
+        """The map of the rows `x` (rows, features); missing cells do not count."""
+        raise NotImplementedError
+
+    def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
+        """Scaled rows as (clipped, unclipped), each (rows, features) float32; NaN stays NaN.
+
+        The clipped rows feed the encoder, the unclipped ones are what errors are measured against.
+        """
+        raise NotImplementedError
+
+    def bounds_of(self, lower: Vector, upper: Vector, error: str) -> ScaledRegion:
+        """What `transform` can give for rows between the ends. lower, upper: (regions, features)
+
+        Subtracting, dividing, clipping and rounding keep the order of two values, so the ends of
+        the result are the transformed ends.
+        """
+        ends = [self.transform(end) for end in (lower, upper)]
+        clipped, unclipped = (Range(*(e[i].astype(np.float64) for e in ends)) for i in (0, 1))
+        return ScaledRegion(clipped, unclipped if error == "unclipped" else clipped)
+
+    def is_possible(self) -> bool:
+        """Whether `fit` could have made this; checked when a model file is read."""
+        return not ((self.divisor < 0).any() or (self.lower > self.upper).any())
+
+    # --- The same for every map ------------------------------------------------------------
+
     @property
-    def clips(self) -> bool:
-        """Whether values are clipped to the training range before the encoder."""
-        return self.kind in ("minmax", "unit")
+    def seen(self) -> NDArray[np.bool_]:
+        """(features,) whether training had any value."""
+        return (self.divisor > 0) | ~np.isnan(self.constant)
+
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        """(features,) whether training had more than one value."""
+        return (self.divisor > 0) & np.isnan(self.constant)
 
     @property
     def span(self) -> Vector:
         """(features,) width of the scaled training range."""
         return self.upper - self.lower
 
-    @property
-    def original_lower(self) -> Vector:
-        """(features,) smallest training value, in original units."""
-        return self.to_original(self.lower)
+    def target(self, x: NDArray[Any], error: str) -> Rows32:
+        """What errors of the kind ``"clipped"`` or ``"unclipped"`` are measured against."""
+        clipped, unclipped = self.transform(x)
+        return unclipped if error == "unclipped" else clipped
 
-    @property
-    def original_upper(self) -> Vector:
-        """(features,) largest training value, in original units."""
-        return self.to_original(self.upper)
+    def to_original(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
+        """Scaled values (…, features) in original units; a constant feature gives its constant."""
+        original = np.asarray(scaled, dtype=np.float64) * self.divisor + self.offset
+        return np.where(self.divisor > 0, original, self.constant)
 
-    def transform(self, x: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Scaled rows as (clipped, unclipped), each (rows, features) float32; NaN stays NaN.
+    def in_units_of(
+        self, other: Scaler, center: NDArray[Any], half_width: NDArray[Any]
+    ) -> tuple[Vector, Vector]:
+        """Intervals in this map's units as (lower, upper) in the units of another one.
 
-        The clipped rows feed the encoder. The unclipped ones are bounded to one range beyond
-        each end, so that one wild cell cannot drown the rest.
+        center, half_width: (units, features)
         """
+        same = (other.divisor > 0) & (self.divisor > 0)
+        divisor = np.where(same, other.divisor, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            stretch = np.where(same, np.minimum(self.divisor / divisor, _FAR), 1.0)
+            shift = np.where(same, self.offset / divisor - other.offset / divisor, 0.0)
+        shift = np.clip(np.nan_to_num(shift), -_FAR, _FAR)
+        middle, half = center * stretch + shift, half_width * stretch
+        return middle - half, middle + half
+
+    def cut(self, low: float, high: float, feature: int, error: str) -> tuple[float, float] | None:
+        """Where to split the values [low, high] of a feature into two ranges, in original units.
+
+        → (end of the left range, start of the right range), or None where a split gains nothing.
+        """
+        constant = self.constant[feature]
+        if low <= constant <= high and low < high:  # the constant alone is one part
+            if low < constant:
+                return float(np.nextafter(constant, -np.inf)), float(constant)
+            return float(constant), float(np.nextafter(constant, np.inf))
+        if not self.varies[feature]:
+            return None
+        ends = np.zeros((2, len(self.offset)))
+        ends[:, feature] = low, high
+        first, last = self.target(ends, error)[:, feature].astype(np.float64)
+        if not first < last:
+            return None
+        middle = (first + last) / 2
+        # The ends of the training range come first: beyond them the encoder sees no difference.
+        edge = min(max(middle, self.lower[feature]), self.upper[feature])
+        scaled = edge if first < edge < last else middle
+        cut = scaled * self.divisor[feature] + self.offset[feature]
+        return (float(cut), float(cut)) if low < cut < high else None
+
+
+class RangeScaler(Scaler):
+    """The training range to [bottom, top]; values beyond it are clipped before the encoder.
+
+    Errors are measured against values that may lie one range beyond each end, so that one wild
+    cell cannot drown the rest. A constant maps to the bottom, any other value of it to the top;
+    unclipped it keeps its side.
+    """
+
+    clips = True
+    largest_input = 1.0
+    bottom: ClassVar[float]
+    top: ClassVar[float]
+
+    @property
+    def unclipped_ends(self) -> tuple[float, float]:
+        """The smallest and the largest unclipped value."""
+        return 2 * self.bottom - self.top, 2 * self.top - self.bottom
+
+    def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
         x = np.asarray(x, dtype=np.float64)
         known = self.divisor > 0
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (x - self.offset) / np.where(known, self.divisor, 1.0)
-        constants = np.flatnonzero(~np.isnan(self.constant))
-        if not self.clips:
-            for j in constants:  # any other value stands apart, however near or far it is
-                scaled[:, j] = self.lower[j] + _APART * np.sign(x[:, j] - self.constant[j])
-            scaled[:, ~known & np.isnan(self.constant)] = np.nan
-            bounded = np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT)
-            return _as_rows(bounded), _as_rows(bounded)
-        low, high = self.lower[0], self.upper[0]
-        unclipped = np.clip(scaled, 2 * low - high, 2 * high - low)
-        clipped = np.clip(scaled, low, high)
+        lowest, highest = self.unclipped_ends
+        clipped, unclipped = (
+            np.clip(scaled, self.bottom, self.top),
+            np.clip(scaled, lowest, highest),
+        )
         clipped[:, ~known] = np.nan  # never seen in training
         unclipped[:, ~known] = np.nan
-        for j in constants:
-            # A constant maps to the lower end, any other value to the upper one; the unclipped
-            # value keeps the side.
+        for j in np.flatnonzero(~np.isnan(self.constant)):
             value, constant = x[:, j], self.constant[j]
             same, missing = value == constant, np.isnan(value)
-            side = np.where(value > constant, 2 * high - low, 2 * low - high)
-            clipped[:, j] = np.where(missing, np.nan, np.where(same, low, high))
-            unclipped[:, j] = np.where(missing, np.nan, np.where(same, low, side))
+            side = np.where(value > constant, highest, lowest)
+            clipped[:, j] = np.where(missing, np.nan, np.where(same, self.bottom, self.top))
+            unclipped[:, j] = np.where(missing, np.nan, np.where(same, self.bottom, side))
         return _as_rows(clipped), _as_rows(unclipped)
 
-    def to_original(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
-        """Scaled values (…, features) in original units; a constant feature gives its constant."""
-        known = self.divisor > 0
-        original = np.asarray(scaled, dtype=np.float64) * self.divisor + self.offset
-        return np.where(known, original, self.constant)
+    def bounds_of(self, lower: Vector, upper: Vector, error: str) -> ScaledRegion:
+        region = super().bounds_of(lower, upper, error)
+        clipped, target = region.encoded, region.target
+        lowest, highest = self.unclipped_ends
+        # A constant's map is the only one that does not keep the order of values.
+        for j in np.flatnonzero(~np.isnan(self.constant)):
+            below, above = lower[:, j] < self.constant[j], upper[:, j] > self.constant[j]
+            within = (lower[:, j] <= self.constant[j]) & (upper[:, j] >= self.constant[j])
+            clipped.low[:, j] = np.where(within, self.bottom, self.top)
+            clipped.high[:, j] = np.where(below | above, self.top, self.bottom)
+            if error == "unclipped":
+                other = np.where(within, self.bottom, highest)
+                target.low[:, j] = np.where(below, lowest, other)
+                other = np.where(within, self.bottom, lowest)
+                target.high[:, j] = np.where(above, highest, other)
+        return region
 
+    def is_possible(self) -> bool:
+        ends = (self.lower == self.bottom).all() and (self.upper == self.top).all()
+        return super().is_possible() and bool(ends)
 
-def fit_scaler(x: NDArray[Any], kind: Scaling) -> Scaler:
-    """The scaler of the rows `x` (rows, features); missing cells do not count."""
-    x = np.asarray(x)
-    n_features = x.shape[1]
-    seen = ~np.all(np.isnan(x), axis=0)
-    smallest = np.full(n_features, np.nan)
-    largest = np.full(n_features, np.nan)
-    if seen.any():
-        smallest[seen] = np.nanmin(x[:, seen], axis=0)
-        largest[seen] = np.nanmax(x[:, seen], axis=0)
-    varies = seen & (largest / 2 - smallest / 2 > 0)  # halves: the difference may overflow
-    constant = np.where(seen & ~varies, smallest, np.nan)
-
-    if kind == "minmax":
-        offset, divisor = smallest / 2 + largest / 2, largest / 2 - smallest / 2
-        lower, upper = np.full(n_features, -1.0), np.ones(n_features)
-    elif kind == "unit":
-        offset, divisor = smallest, largest - smallest
-        lower, upper = np.zeros(n_features), np.ones(n_features)
-    else:
-        offset, divisor = np.zeros(n_features), np.ones(n_features)
-        if kind == "standard":
-            offset[seen], divisor[seen] = _mean_and_deviation(x[:, seen])
-            divisor = np.where(varies, divisor, 1.0)
-        safe = np.where(seen, divisor, 1.0)
-        lower = np.where(seen, smallest / safe - offset / safe, 0.0)
-        upper = np.where(seen, largest / safe - offset / safe, 0.0)
-        return Scaler(
-            kind,
-            np.where(seen, offset, 0.0),
-            np.where(seen, divisor, 0.0),
-            constant,
-            lower,
-            upper,
+    @classmethod
+    def _made(cls, seen: _Seen, offset: Vector, divisor: Vector) -> Scaler:
+        return cls(
+            offset=np.where(seen.varies, offset, 0.0),
+            divisor=np.where(seen.varies, divisor, 0.0),
+            constant=seen.constant,
+            lower=np.full(len(offset), cls.bottom),
+            upper=np.full(len(offset), cls.top),
         )
-    return Scaler(
-        kind,
-        offset=np.where(varies, offset, 0.0),
-        divisor=np.where(varies, divisor, 0.0),
-        constant=constant,
-        lower=lower,
-        upper=upper,
-    )
 
 
-def _as_rows(x: NDArray[np.float64]) -> NDArray[np.float32]:
+class MinMaxScaler(RangeScaler):
+    """The training range to [−1, 1]."""
+
+    name, bottom, top = "minmax", -1.0, 1.0
+
+    @classmethod
+    def fit(cls, x: NDArray[Any]) -> Scaler:
+        seen = _Seen.of(x)
+        # Halves first: the sum or difference of two huge values may overflow.
+        low, high = seen.smallest / 2, seen.largest / 2
+        return cls._made(seen, low + high, high - low)
+
+
+class UnitScaler(RangeScaler):
+    """The training range to [0, 1]."""
+
+    name, bottom, top = "unit", 0.0, 1.0
+
+    @classmethod
+    def fit(cls, x: NDArray[Any]) -> Scaler:
+        seen = _Seen.of(x)
+        return cls._made(seen, seen.smallest, seen.largest - seen.smallest)
+
+
+class UnclippedScaler(Scaler):
+    """A linear map without clipping; a value that differs from a constant stands apart from it."""
+
+    clips = False
+    largest_input = np.inf
+
+    def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
+        x = np.asarray(x, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (x - self.offset) / np.where(self.divisor > 0, self.divisor, 1.0)
+        for j in np.flatnonzero(~np.isnan(self.constant)):
+            scaled[:, j] = self.lower[j] + _APART * np.sign(x[:, j] - self.constant[j])
+        scaled[:, ~self.seen] = np.nan
+        rows = _as_rows(np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT))
+        return rows, rows.copy()
+
+    @classmethod
+    def _made(cls, seen: _Seen, offset: Vector, divisor: Vector) -> Scaler:
+        safe = np.where(seen.any, divisor, 1.0)
+        return cls(
+            offset=np.where(seen.any, offset, 0.0),
+            divisor=np.where(seen.any, divisor, 0.0),
+            constant=seen.constant,
+            lower=np.where(seen.any, seen.smallest / safe - offset / safe, 0.0),
+            upper=np.where(seen.any, seen.largest / safe - offset / safe, 0.0),
+        )
+
+
+class StandardScaler(UnclippedScaler):
+    """Mean 0 and standard deviation 1 in the training rows."""
+
+    name = "standard"
+
+    @classmethod
+    def fit(cls, x: NDArray[Any]) -> Scaler:
+        seen = _Seen.of(x)
+        offset, divisor = np.zeros(x.shape[1]), np.ones(x.shape[1])
+        offset[seen.any], divisor[seen.any] = _mean_and_deviation(x[:, seen.any])
+        return cls._made(seen, offset, np.where(seen.varies, divisor, 1.0))
+
+
+class IdentityScaler(UnclippedScaler):
+    """Values as they are."""
+
+    name = "none"
+
+    @classmethod
+    def fit(cls, x: NDArray[Any]) -> Scaler:
+        seen = _Seen.of(x)
+        return cls._made(seen, np.zeros(x.shape[1]), np.ones(x.shape[1]))
+
+
+SCALERS: dict[str, type[Scaler]] = {
+    scaler.name: scaler for scaler in (MinMaxScaler, UnitScaler, StandardScaler, IdentityScaler)
+}
+
+
+def fit_scaler(x: NDArray[Any], name: str) -> Scaler:
+    """The scaler of this name, fitted on the rows `x` (rows, features)."""
+    return SCALERS[name].fit(np.asarray(x))
+
+
+class _Seen(NamedTuple):
+    """What the columns of a table hold, (features,) each.
+
+    any: whether there is any value; varies: whether there are different ones; smallest, largest:
+    NaN where there is none; constant: the only value, NaN where there is none or more.
+    """
+
+    any: NDArray[np.bool_]
+    varies: NDArray[np.bool_]
+    smallest: Vector
+    largest: Vector
+    constant: Vector
+
+    @classmethod
+    def of(cls, x: NDArray[Any]) -> _Seen:
+        seen = ~np.all(np.isnan(x), axis=0)
+        smallest, largest = np.full((2, x.shape[1]), np.nan)
+        if seen.any():
+            smallest[seen] = np.nanmin(x[:, seen], axis=0)
+            largest[seen] = np.nanmax(x[:, seen], axis=0)
+        varies = seen & (largest / 2 - smallest / 2 > 0)  # halves: the difference may overflow
+        return cls(seen, varies, smallest, largest, np.where(seen & ~varies, smallest, np.nan))
+
+
+def _as_rows(x: NDArray[np.float64]) -> Rows32:
     return x.astype(np.float32, order="C")  # compiled loops know one layout
 
 

@@ -1,8 +1,9 @@
-"""Where to train."""
+"""Which device trains, and the engine for it."""
 
 from __future__ import annotations
 
 from ..core.errors import InputError
+from .interface import Engine
 
 # Elements (rows × units × features × members × epochs) from which loading torch and compiling for
 # a GPU pays: several minutes of one core.
@@ -24,6 +25,21 @@ def resolve_device(device: object, elements: float) -> str:
             raise InputError(f"device={device!r} cannot be used: {problem}; use device='cpu'")
         return str(device)
     raise InputError(f"device={device!r} is not one of 'auto', 'cpu', 'cuda'")
+
+
+def engine_for(device: str) -> Engine:
+    """The engine of a resolved device, or of ``"reference"``; imports what it needs and no more."""
+    if device == "cpu":
+        from .cpu.training import CpuEngine
+
+        return CpuEngine()
+    if device == "reference":
+        from .reference.engine import ReferenceEngine
+
+        return ReferenceEngine()
+    from .gpu.training import GpuEngine
+
+    return GpuEngine(device)
 
 
 def _cuda_problem() -> str | None:

@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.config import Config
+from ..core.decoder import DECODERS, Decoder
 
-Array = NDArray[np.float32]
+Array32 = NDArray[np.float32]
 
 _GAUSSIAN_START = 0.1  # standard deviation of centers and width logits in the paper
 _NARROWEST_START = 0.05  # half-width floor of the data start, in scaled units
 
 
-@dataclass
+@dataclass(frozen=True)
 class Parameters:
-    """Intervals and decoder of one member, float32.
+    """What training changes: intervals and decoder of one member, float32.
 
     center, width_logit: (units, features); the half-width is softplus(width_logit).
-    hidden_weight: (units, hidden); hidden_bias: (hidden,).
-    norm_gain, norm_shift: (hidden,) of the LayerNorm; unused ones and zeros when certified.
-    output_weight: (hidden, features); output_bias: (features,).
     """
 
-    center: Array
-    width_logit: Array
-    hidden_weight: Array
-    hidden_bias: Array
-    norm_gain: Array
-    norm_shift: Array
-    output_weight: Array
-    output_bias: Array
+    center: Array32
+    width_logit: Array32
+    decoder: Decoder
+
+    def arrays(self) -> dict[str, Array32]:
+        """All arrays by name, those of the decoder among them."""
+        own = {"center": self.center, "width_logit": self.width_logit}
+        return own | {f.name: getattr(self.decoder, f.name) for f in fields(self.decoder)}
 
     @property
-    def half_width(self) -> Array:
+    def half_width(self) -> Array32:
         """(units, features) Δ = softplus(width_logit)"""
         return softplus(self.width_logit)
 
 
-def softplus(x: NDArray[Any]) -> Array:
+def softplus(x: NDArray[Any]) -> Array32:
     """log(1 + e^x), without overflow."""
     return np.logaddexp(np.float32(0), x).astype(np.float32)
 
 
-def inverse_softplus(y: NDArray[Any]) -> Array:
+def inverse_softplus(y: NDArray[Any]) -> Array32:
     """The x with softplus(x) = y > 0."""
     y = np.asarray(y, dtype=np.float64)
     return (y + np.log(-np.expm1(-y))).astype(np.float32)
@@ -72,22 +70,24 @@ def initial_parameters(
     return Parameters(
         center=center.astype(np.float32),
         width_logit=np.array(width_logit, dtype=np.float32),
-        hidden_weight=hidden_weight,
-        hidden_bias=hidden_bias,
-        norm_gain=np.ones(config.hidden_width, dtype=np.float32),
-        norm_shift=np.zeros(config.hidden_width, dtype=np.float32),
-        output_weight=output_weight,
-        output_bias=output_bias,
+        decoder=DECODERS[config.decoder](
+            hidden_weight=hidden_weight,
+            hidden_bias=hidden_bias,
+            norm_gain=np.ones(config.hidden_width, dtype=np.float32),
+            norm_shift=np.zeros(config.hidden_width, dtype=np.float32),
+            output_weight=output_weight,
+            output_bias=output_bias,
+        ),
     )
 
 
-def _linear(rng: np.random.Generator, n_in: int, n_out: int) -> tuple[Array, Array]:
+def _linear(rng: np.random.Generator, n_in: int, n_out: int) -> tuple[Array32, Array32]:
     limit = 1.0 / np.sqrt(n_in)
     weight = rng.uniform(-limit, limit, (n_in, n_out)).astype(np.float32)
     return weight, rng.uniform(-limit, limit, n_out).astype(np.float32)
 
 
-def _mean_and_deviation(rows: NDArray[np.float32]) -> tuple[Array, Array]:
+def _mean_and_deviation(rows: NDArray[np.float32]) -> tuple[Array32, Array32]:
     """Per feature, over the present cells; (0, 0) where there are none."""
     present = ~np.isnan(rows)
     count = np.maximum(present.sum(axis=0), 1)

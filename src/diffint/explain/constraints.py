@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.formatting import counted
+from ..core.config import Config
 from ..core.model import FeatureSummary, Member
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ class Ends:
     binds_above: NDArray[np.bool_]
 
 
-def box_ends(member: Member) -> tuple[Array, Array]:
+def box_ends(_config: Config, member: Member) -> tuple[Array, Array]:
     """The ends of every box of a member in original units, as they are. → (units, features) each"""
     to_original = member.scaler.to_original
     return to_original(member.box_lower), to_original(member.box_upper)
@@ -68,31 +68,3 @@ def readable(
 def training_range(features: FeatureSummary) -> tuple[Array, Array]:
     """The smallest and largest training value of every feature. → (features,) each"""
     return features.quantiles[:, 0], features.quantiles[:, -1]
-
-
-def who_fits(box_rows: int, counted_rows: int, n_rows: int) -> str:
-    """How many training rows fit a box: ``which 3 of 214 training rows fit``, or nothing known.
-
-    counted_rows: the rows that were looked at, of n_rows; 0 where none were.
-    """
-    if not counted_rows:
-        return ""
-    sample = "" if counted_rows == n_rows else "a sample of "
-    of_all = f"{sample}{counted(counted_rows, 'training row')}"
-    return f"which {box_rows:,} of {of_all} fit{'s' * (box_rows == 1)}"
-
-
-def range_text(
-    lower: float, upper: float, low: str, up: str, binds_below: bool, binds_above: bool
-) -> str:
-    """A constraint in words; an end that does not bind is not named.
-
-    low, up: the ends as they are to be written. ``552–1,210``, ``a limit of 552``, ``0`` where
-    there is but one value.
-    """
-    if lower == upper:
-        return low
-    if binds_below != binds_above:
-        return f"the limit of {low if binds_below else up}"
-    # A dash between numbers with signs is hard to read.
-    return f"{low} to {up}" if lower < 0 else f"{low}–{up}"

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import asked_count, asked_index
-from ..core.formatting import counted, distinct_numbers, percent, shown_name
-from ..core.immutable import Frozen
+from ..core.checks import check_count, check_index
+from ..core.immutable import Immutable
 from ..core.model import FittedModel, joint_depth
-from .constraints import box_ends, range_text, readable, training_range, who_fits
+from .constraints import box_ends, readable, training_range
 from .importance import box_tightness, feature_importance, member_importance
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation(Frozen):
+class GlobalExplanation(Immutable):
     """What the model learned, without labels and without asking it anything.
 
     Units are numbered through all members. Arrays are (units, features) over all of them, in
@@ -82,8 +81,8 @@ class GlobalExplanation(Frozen):
         Only patterns; those about the same features as one above them come only when there are no
         others.
         """
-        n_units = asked_count(n_units, "units")
-        n_constraints = asked_count(n_constraints, "constraints")
+        n_units = check_count(n_units, "units")
+        n_constraints = check_count(n_constraints, "constraints")
         ordered = -np.sort(-self.importance, axis=1)
         strength = np.where(self.is_pattern, ordered[:, :n_constraints].sum(axis=1), -1.0)
         shown: list[int] = []
@@ -151,72 +150,31 @@ class GlobalExplanation(Frozen):
 
     def text(self, n_features: int = 5, n_units: int = 3, n_constraints: int = 3) -> str:
         """The most important features and constraints in words; never more than asked for."""
-        n_features = asked_count(n_features, "features")
-        order = self.feature_order[~self.constant[self.feature_order]][:n_features]
-        used = int(self.is_pattern.sum())
-        members = "" if self.n_members == 1 else f" in {self.n_members} members"
-        lines = [
-            f"Learned from {counted(self.n_rows, 'row')} of "
-            f"{counted(len(self.feature_names), 'feature')}: {counted(used, 'pattern')}{members}."
-        ]
-        if len(order):
-            width = max(len(shown_name(self.feature_names[j])) for j in order)
-            lines += ["", "Features that normal rows are held to most (0 to 1):"]
-            lines += [
-                f"  {shown_name(self.feature_names[j]):<{width}}  {self.feature_importance[j]:.2f}"
-                for j in order
-            ]
-        if self.constant.any():
-            names = [shown_name(self.feature_names[j]) for j in np.flatnonzero(self.constant)]
-            more = f" and {len(names) - n_features} more" if len(names) > n_features else ""
-            lines += ["", f"Never varied in training: {', '.join(names[:n_features])}{more}."]
-        for unit in self.top_units(n_units, n_constraints):
-            lines += ["", *self.unit_text(unit, n_constraints)]
-        return "\n".join(lines)
+        from ..show.wording.learned import model_text
+
+        n_features = check_count(n_features, "features")
+        return model_text(self, n_features, n_units, n_constraints)
 
     def unit_text(self, unit: int, n_constraints: int = 3) -> list[str]:
         """A unit's most important constraints, a line each; none on what does not vary."""
-        unit = asked_index(unit, len(self.importance), "unit", "in the model")
-        order = self.constraint_order(unit)[: asked_count(n_constraints, "constraints")]
-        order = order[self.importance[unit, order] > 0]
-        width = max((len(shown_name(self.feature_names[j])) for j in order), default=0)
-        fits = self.who_fits(unit)
-        lines = [f"Pattern {unit}{f' ({fits})' if fits else ''}:"]
-        for j in order:
-            where = "held-out" if self.held_out else "training"
-            rows = counted(int(self.coverage_counts[unit, j]), f"{where} row")
-            lines.append(
-                f"  {shown_name(self.feature_names[j]):<{width}}  {self.constraint_text(unit, j)}; "
-                f"holds for {percent(self.coverage[unit, j])} of {rows} (importance "
-                f"{self.importance[unit, j]:.2f}, stability {self.stability[unit, j]:.2f})"
-            )
-        depth = self.joint_coverage.shape[1]
-        together = self.joint_coverage[unit, len(order) - 1] if len(order) <= depth else np.nan
-        if len(order) > 1 and not np.isnan(together):
-            every = "Both" if len(order) == 2 else f"All {len(order)}"
-            lines.append(f"  {every} at once hold for {percent(together)} of them.")
-        return lines
+        from ..show.wording.learned import unit_lines
 
-    def who_fits(self, unit: int) -> str:
+        unit = check_index(unit, len(self.importance), "unit", "in the model")
+        return unit_lines(self, unit, check_count(n_constraints, "constraints"))
+
+    def rows_inside(self, unit: int) -> str:
         """How many training rows lie inside all ranges of a unit, where that was counted."""
-        return who_fits(int(self.box_rows[unit]), self.counted_rows, self.n_rows)
+        from ..show.wording.ranges import rows_inside
+
+        return rows_inside(int(self.box_rows[unit]), self.counted_rows, self.n_rows)
 
     def constraint_text(self, unit: int, feature: int) -> str:
         """One constraint in words; says when an end, or both, do not bind."""
-        unit = asked_index(unit, len(self.importance), "unit", "in the model")
-        j = asked_index(feature, len(self.feature_names), "feature", "in the model")
-        lower, upper = self.lower[unit, j], self.upper[unit, j]
-        binds_below = bool(self.binds_below[unit, j])
-        binds_above = bool(self.binds_above[unit, j])
-        if np.isnan(lower):
-            return "no value in training"
-        low, up = distinct_numbers(lower, upper)
-        if lower == upper:
-            return f"exactly {low}"
-        if binds_below != binds_above:
-            return f"at least {low}" if binds_below else f"at most {up}"
-        both = range_text(lower, upper, low, up, binds_below, binds_above)
-        return both if binds_below else f"any value seen in training ({both})"
+        from ..show.wording.learned import constraint_text
+
+        unit = check_index(unit, len(self.importance), "unit", "in the model")
+        j = check_index(feature, len(self.feature_names), "feature", "in the model")
+        return constraint_text(self, unit, j)
 
     def plot(self) -> Figure:
         """The importance of features and of the top units' constraints, as a heat map."""
@@ -228,9 +186,7 @@ class GlobalExplanation(Frozen):
 def explain_model(model: FittedModel) -> GlobalExplanation:
     """Read a fitted model out; nothing is computed but what it already holds."""
     members = model.members
-    ends = []
-    for member in members:
-        ends.append(readable(*box_ends(member), model.features))
+    ends = [readable(*box_ends(model.config, m), model.features) for m in members]
 
     def stacked(arrays: list[Any]) -> NDArray[Any]:
         return np.concatenate(arrays)
@@ -243,7 +199,7 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         importance=stacked([member_importance(m) for m in members]),
         support=stacked([m.training_coverage for m in members]).astype(np.float64),
         mean_membership=stacked([m.mean_membership for m in members]).astype(np.float64),
-        tightness=stacked([box_tightness(m) for m in members]),
+        tightness=stacked([box_tightness(m.scaler, m.box_lower, m.box_upper) for m in members]),
         stability=stacked([m.stability for m in members]).astype(np.float64),
         lower=stacked([e.lower for e in ends]),
         upper=stacked([e.upper for e in ends]),

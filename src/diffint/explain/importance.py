@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.model import FittedModel, Member
+from ..core.scaling import Scaler
 
 Array = NDArray[np.float64]
 
@@ -34,13 +35,13 @@ def label_free_importance(support: NDArray[Any], tight: Array, stability: NDArra
     return np.asarray(support, dtype=np.float64) * tight * stability
 
 
-def box_tightness(member: Member) -> Array:
-    """The tightness of every side of every box of a member. → (units, features)
+def box_tightness(scaler: Scaler, lower: NDArray[Any], upper: NDArray[Any]) -> Array:
+    """The tightness of every side of boxes in scaled units. lower, upper: (units, features)
 
     0 for a constant or a feature that was never seen: there is no range to rule a part of out.
     """
-    varies = (member.scaler.divisor > 0) & np.isnan(member.scaler.constant)
-    return np.where(varies, _cut_tightness(member), 0.0)
+    tight = tightness(lower, upper, scaler.lower, scaler.upper)
+    return np.where(scaler.varies, tight, 0.0)
 
 
 def member_importance(member: Member) -> Array:
@@ -49,7 +50,7 @@ def member_importance(member: Member) -> Array:
     Its support is the share of training rows for which it holds. The coverage that is shown with it
     is measured on other rows, so that choosing by importance does not flatter it.
     """
-    tight = box_tightness(member)
+    tight = box_tightness(member.scaler, member.box_lower, member.box_upper)
     return label_free_importance(member.training_coverage, tight, member.stability)
 
 
@@ -62,13 +63,9 @@ def feature_importance(model: FittedModel) -> Array:
     """
     total = np.zeros(model.n_features)
     for member in model.members:
-        seen = (member.scaler.divisor > 0) | ~np.isnan(member.scaler.constant)
-        tight = np.where(seen, _cut_tightness(member), 0.0)
+        scaler = member.scaler
+        tight = tightness(member.box_lower, member.box_upper, scaler.lower, scaler.upper)
+        tight = np.where(scaler.seen, tight, 0.0)
         importance = label_free_importance(member.mean_membership, tight, member.stability)
         total += (importance**_SOFT_MAXIMUM).mean(axis=0) ** (1.0 / _SOFT_MAXIMUM)
     return total / len(model.members)
-
-
-def _cut_tightness(member: Member) -> Array:
-    scaler = member.scaler
-    return tightness(member.box_lower, member.box_upper, scaler.lower, scaler.upper)

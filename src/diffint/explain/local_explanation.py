@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import asked_count, asked_index
+from ..core.checks import check_count, check_index
 from ..core.errors import InputError
-from ..core.formatting import counted, distinct_numbers, number, percent, shown_name
-from ..core.immutable import Frozen
-from ..core.model import FittedModel, Member
+from ..core.formatting import counted
+from ..core.immutable import Immutable
+from ..core.model import Member
 from ..score.nearest_pattern import Matches, match_rows
-from ..score.parts import scores_and_contributions
-from .constraints import box_ends, range_text, readable, training_range, who_fits
+from ..score.parts import scores_and_parts
+from ..score.prepared import PreparedModel
+from .constraints import box_ends, readable, training_range
 from .responsibility import attribute
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SIDES = ("below", "inside", "above")
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation(Frozen):
+class LocalExplanation(Immutable):
     """Why rows score as they do: plain arrays, from which texts and frames are made.
 
     Arrays are (rows,) or (rows, features), in the order of the rows that were explained.
@@ -115,7 +116,7 @@ class LocalExplanation(Frozen):
 
         order = self.order
         if n_features is not None:
-            order = order[:, : asked_count(n_features, "features")]
+            order = order[:, : check_count(n_features, "features")]
         each = np.arange(len(self))[:, None]
         missing = np.isnan(self.value)
         sides = np.array([*SIDES, "missing"], dtype=object)
@@ -145,7 +146,7 @@ class LocalExplanation(Frozen):
         """
         if row is None:
             return "\n\n".join(self.text(i, n_reasons) for i in range(len(self)))
-        row = asked_index(row, len(self), "row", "explained")
+        row = check_index(row, len(self), "row", "explained")
         lines = [self.headline(row)]
         lines += [f"  {i}. {reason}" for i, reason in enumerate(self.reasons(row, n_reasons), 1)]
         return "\n".join(lines)
@@ -158,114 +159,45 @@ class LocalExplanation(Frozen):
 
     def headline(self, row: int) -> str:
         """A row's score and pattern in a sentence or two."""
-        row = asked_index(row, len(self), "row", "explained")
-        score, threshold = distinct_numbers(self.score[row], self.threshold)
-        verdict = "above" if self.flagged[row] else "not above"
-        p_value = f"p = {number(self.p_value[row], 2)}"
-        if not self.held_out:
-            p_value += ", optimistic: from the training rows"
-        outside, n_features = int((self.side[row] != 0).sum()), len(self.feature_names)
-        if outside == 0:
-            left = "lies inside all its ranges"
-        elif outside == n_features:
-            left = "leaves its only range" if n_features == 1 else f"leaves all {outside} ranges"
-        else:
-            left = f"leaves {outside} of its {n_features} ranges"
-        fits = who_fits(int(self.box_rows[row]), self.counted_rows, self.n_rows)
-        return (
-            f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
-            f"comes nearest to pattern {self.unit[row]}{f' ({fits})' if fits else ''} and {left}."
-        )
+        from ..show.wording.reasons import headline
+
+        return headline(self, check_index(row, len(self), "row", "explained"))
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
         """A row's most responsible features, a sentence each; at most `n_reasons`.
 
         Features that carry nothing are not named.
         """
-        row = asked_index(row, len(self), "row", "explained")
-        order = self.order[row][: asked_count(n_reasons, "reasons")]
+        row = check_index(row, len(self), "row", "explained")
+        order = self.order[row][: check_count(n_reasons, "reasons")]
         return [self.reason(row, int(j)) for j in order if self.responsibility[row, j] > 0]
-
-    def brief(self, row: int, n_reasons: int = 3) -> str:
-        """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
-        parts = []
-        for j in self.order[row][:n_reasons]:
-            if not self.responsibility[row, j] > 0:
-                break
-            lower, upper, side = self.lower[row, j], self.upper[row, j], self.side[row, j]
-            value, low, up = distinct_numbers(self.value[row, j], lower, upper)
-            ends = range_text(lower, upper, low, up, True, True)
-            where = ("below", "within", "above")[side + 1] if lower != upper else "not"
-            share = percent(self.share[row, j])
-            parts.append(f"{self.feature_names[j]} = {value} {where} {ends} ({share})")
-        return "; ".join(parts)
 
     def reason(self, row: int, feature: int) -> str:
         """What there is to say about one cell."""
-        row = asked_index(row, len(self), "row", "explained")
-        j = asked_index(feature, len(self.feature_names), "feature", "explained")
-        name, value = shown_name(self.feature_names[j]), self.value[row, j]
-        if np.isnan(value):
-            return f"{name} is missing; it carries nothing."
-        share = f"it carries {percent(self.share[row, j])} of the score."
-        lower, upper = self.lower[row, j], self.upper[row, j]
-        shown, low, up = distinct_numbers(value, lower, upper)
-        side = int(self.side[row, j])
-        if np.isnan(lower):
-            return f"{name} = {shown}, of which the pattern knows nothing; {share}"
-        if self.constant[j]:
-            always = f"but was {low} in every" if side else "as in every"
-            return f"{name} = {shown}, {always} training row; {share}"
-        binds_below = bool(self.binds_below[row, j]) or side < 0
-        binds_above = bool(self.binds_above[row, j]) or side > 0
-        ends = range_text(lower, upper, low, up, binds_below, binds_above)
-        if side == 0:
-            return f"{name} = {shown} is {self._within(row, j, low, up, ends)}; {share}"
-        relation = "not" if lower == upper else "above" if side > 0 else "below"
-        one_sided = lower != upper and binds_below != binds_above
-        known = self._known_from(row, j, "which {} keep" if one_sided else "where {} lie")
-        return f"{name} = {shown} is {relation} {ends}, {known}; {share}"
+        from ..show.wording.reasons import reason
 
-    def _within(self, row: int, j: int, low: str, up: str, ends: str) -> str:
-        """Where an ordinary value lies, and what would fit the rest of the row better."""
-        binds_below, binds_above = self.binds_below[row, j], self.binds_above[row, j]
-        if self.lower[row, j] == self.upper[row, j]:
-            where = "as in the pattern"
-        elif not (binds_below or binds_above):
-            where = "an ordinary value"
-        elif binds_below != binds_above:
-            where = f"within its range (at {f'least {low}' if binds_below else f'most {up}'})"
-        else:
-            where = f"within {ends}"
-        value, expected = self.value[row, j], self.expected[row, j]
-        expected = np.round(expected) if self.whole[j] else expected
-        if np.isnan(expected) or expected == value:
-            return where
-        return f"{where}, while {distinct_numbers(expected, value)[0]} would fit the rest better"
+        row = check_index(row, len(self), "row", "explained")
+        return reason(
+            self, row, check_index(feature, len(self.feature_names), "feature", "explained")
+        )
 
-    def _known_from(self, row: int, j: int, phrase: str) -> str:
-        """Which training rows the range is known from: those that are like this row otherwise."""
-        n_peers, n_inside = int(self.peers[row, j]), int(self.peers_inside[row, j])
-        if n_inside == 0:
-            return "the range of the pattern"
-        sampled = "" if self.counted_rows == self.n_rows else "sampled "
-        if n_peers == 1:
-            phrase = phrase.replace("keep", "keeps").replace("lie", "lies")
-            return phrase.format(f"the one {sampled}training row that otherwise fits the pattern")
-        share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
-        rows = f"{n_peers:,} {sampled}training rows that otherwise fit the pattern"
-        return phrase.format(f"{share} {rows}")
+    def brief(self, row: int, n_reasons: int = 3) -> str:
+        """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
+        from ..show.wording.reasons import brief
+
+        return brief(self, row, n_reasons)
 
 
 def explain_rows(
-    model: FittedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
+    prepared: PreparedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
 ) -> LocalExplanation:
     """Explain rows in original units. x: (rows, features)"""
     x = np.array(x, dtype=np.float64)  # a copy: the explanation is to outlive the caller's rows
-    score, parts = scores_and_contributions(model, x, n_jobs)
-    found = attribute(model, x, n_jobs)
-    matches = match_rows(model, x, n_jobs)
-    lower, upper = _own_ranges(model, matches)
+    model = prepared.model
+    score, parts = scores_and_parts(prepared, x, n_jobs)
+    found = attribute(prepared, x, n_jobs)
+    matches = match_rows(prepared, x, n_jobs)
+    lower, upper = _own_ranges(prepared, matches)
     side = np.sign(matches.excess).astype(np.int8)
     ends = readable(lower, upper, model.features, x)
     # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
@@ -310,8 +242,8 @@ def explain_rows(
     )
 
 
-def _own_ranges(model: FittedModel, matches: Matches) -> tuple[Array, Array]:
+def _own_ranges(prepared: PreparedModel, matches: Matches) -> tuple[Array, Array]:
     """Each row's own box in original units. → (rows, features) twice"""
-    ends = [box_ends(member) for member in model.members]
+    ends = prepared.derived(box_ends)
     lower, upper = (np.stack([end[side] for end in ends]) for side in (0, 1))
     return lower[matches.member, matches.unit], upper[matches.member, matches.unit]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import asked_index
+from ..core.checks import check_index
 from ..core.errors import InputError
-from ..core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
-from ..core.immutable import Frozen
-from ..core.model import FittedModel
+from ..core.immutable import Immutable
+from ..core.model import FeatureSummary
+from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
 from .constraints import training_range
 from .responsibility import attribute
@@ -40,7 +40,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestNormal(Frozen):
+class NearestNormal(Immutable):
     """For each row the smallest set of changes found that brings it under the threshold.
 
     feature_names: of the features; threshold: the score above which a row is flagged.
@@ -87,32 +87,15 @@ class NearestNormal(Frozen):
 
     def text(self, row: int | None = None) -> str:
         """In words: of one row (counted from 0), or of all of them."""
+        from ..show.wording.changes import changes_text
+
         if row is None:
             return "\n".join(self.text(i) for i in range(len(self)))
-        row = asked_index(row, len(self), "row", "examined")
-        if not self.flagged[row]:
-            return f"Row {row} is not flagged: nothing needs to change."
-        if not self.found[row]:
-            among = ""
-            if len(self.feature_names) > N_CANDIDATES:
-                among = f" among its {N_CANDIDATES} most responsible ones"
-            return (
-                f"Row {row}: no change of up to {counted(self.max_changes, 'feature')}{among} was "
-                "found that makes it normal."
-            )
-        wishes = [self._wish(change) for change in self.changes[row]]
-        return f"Row {row} would be normal if {listed(wishes)}."
-
-    def _wish(self, change: Change) -> str:
-        way = "came down" if change.suggested < change.value else "went up"
-        name = shown_name(self.feature_names[change.feature])
-        after = exact_number(change.suggested)
-        before = distinct_numbers(change.value, change.suggested)[0]
-        return f"{name} {way} to {after} (from {before})"
+        return changes_text(self, check_index(row, len(self), "row", "examined"))
 
 
 def nearest_normal(
-    model: FittedModel,
+    prepared: PreparedModel,
     x: NDArray[Any],
     threshold: float,
     max_changes: int = 3,
@@ -130,14 +113,14 @@ def nearest_normal(
     if max_changes < 1:
         raise InputError(f"max_changes={max_changes!r} must be at least 1")
     x = np.asarray(x, dtype=np.float64)
-    score = anomaly_scores(model, x, n_jobs)
+    score = anomaly_scores(prepared, x, n_jobs)
     new_score = np.where(score > threshold, np.nan, score)
     changes: list[tuple[Change, ...]] = [()] * len(x)
     remaining = np.flatnonzero(score > threshold)
     suspects = np.zeros(x.shape)
-    suspects[remaining] = attribute(model, x[remaining], n_jobs).responsibility
+    suspects[remaining] = attribute(prepared, x[remaining], n_jobs).responsibility
     candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
-    search = _Search(model, threshold, n_jobs)
+    search = _Search(prepared, threshold, n_jobs)
     for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
         missed = []
         per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
@@ -150,7 +133,7 @@ def nearest_normal(
                     missed.append(row)
         remaining = np.array(missed, dtype=np.intp)
     return NearestNormal(
-        model.feature_names, threshold, score, new_score, tuple(changes), int(max_changes)
+        prepared.model.feature_names, threshold, score, new_score, tuple(changes), int(max_changes)
     )
 
 
@@ -162,9 +145,10 @@ def _subsets(n_features: int, size: int) -> list[Subset]:
 class _Search:
     """One size of sets at a time, all sets of all rows scored together."""
 
-    def __init__(self, model: FittedModel, threshold: float, n_jobs: int) -> None:
-        self._model, self._threshold, self._n_jobs = model, threshold, n_jobs
-        self._span = _original_span(model)
+    def __init__(self, prepared: PreparedModel, threshold: float, n_jobs: int) -> None:
+        self._prepared, self._threshold, self._n_jobs = prepared, threshold, n_jobs
+        self._features = prepared.model.features
+        self._span = _original_span(self._features)
 
     def smallest_changes(
         self, x: Array, candidates: NDArray[np.intp], size: int
@@ -183,7 +167,7 @@ class _Search:
 
         masked = x[row]
         masked[each, features] = np.nan
-        target = reconstructions(self._model, masked, self._n_jobs)[each, features]
+        target = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
         usable &= np.isfinite(target).all(axis=1)
         row, features, own, target = row[usable], features[usable], own[usable], target[usable]
 
@@ -193,7 +177,7 @@ class _Search:
             values = self._rounded(values, own, features)
             changed = x[row]
             changed[np.arange(len(row))[:, None], features] = values
-            return values, anomaly_scores(self._model, changed, self._n_jobs)
+            return values, anomaly_scores(self._prepared, changed, self._n_jobs)
 
         part = np.ones(len(row))
         values, scores = settled(part)
@@ -226,7 +210,7 @@ class _Search:
         training had nothing else, otherwise to a ten-thousandth of the training range or less.
         """
         exponent = np.floor(np.log10(self._span[features])) - _DIGITS
-        whole = self._model.features.whole[features]
+        whole = self._features.whole[features]
         step = 10.0 ** np.clip(np.where(whole, 0.0, exponent), -300, 300)
         with np.errstate(over="ignore", invalid="ignore"):
             steps = values / step
@@ -241,9 +225,9 @@ class _Search:
         return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
 
 
-def _original_span(model: FittedModel) -> Array:
+def _original_span(features: FeatureSummary) -> Array:
     """(features,) the width of the training range, 1 where there is none."""
-    smallest, largest = training_range(model.features)
+    smallest, largest = training_range(features)
     with np.errstate(over="ignore"):
         span = largest - smallest
     return np.where(span > 0, np.minimum(span, np.finfo(float).max), 1.0)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import FittedModel
-from ..score.scoring import robust_reconstruction, scale
+from ..engine.cpu.member_kernel import scale
+from ..score.prepared import PreparedMembers
 
 # From trusting hardly any single feature to trusting each a good deal. Any one of them does
 # nearly as well; their mean depends less on how wide and how soft the intervals are.
@@ -39,7 +39,7 @@ class Attribution:
     responsibility: NDArray[np.float64]
 
 
-def attribute(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Attribution:
+def attribute(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Attribution:
     """Compare each value with what its row as a whole calls for. x: (rows, features)
 
     The responsibility is the mean over members and floors of |value − robust reconstruction|, plus
@@ -48,24 +48,25 @@ def attribute(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Attributi
     """
     x = np.asarray(x, dtype=np.float64)
     distances, expectations, knowing = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape[1])
-    for member in model.members:
+    for member, kernel in zip(prepared.members, prepared.kernels, strict=True):
         scaler = member.scaler
         clipped, unclipped = scale(scaler, x)
         value = unclipped.astype(np.float64)
         distance = BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
         expectation = np.zeros(x.shape)
         for floor in MEMBERSHIP_FLOORS:
-            expected = robust_reconstruction(model, member, clipped, floor, n_jobs)
+            expected = kernel.robust_reconstruction(clipped, floor, n_jobs)
             distance += np.abs(value - expected) / len(MEMBERSHIP_FLOORS)
             expectation += expected / len(MEMBERSHIP_FLOORS)
         distances += np.nan_to_num(distance)
-        known = (scaler.divisor > 0) | ~np.isnan(scaler.constant)  # saw any value of it
-        expectations += np.where(known, scaler.to_original(expectation), 0.0)
-        knowing += known
+        expectations += np.where(scaler.seen, scaler.to_original(expectation), 0.0)
+        knowing += scaler.seen
     count = np.maximum(knowing, 1.0)
     return Attribution(np.where(knowing > 0, expectations / count, np.nan), distances / count)
 
 
-def responsibilities(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
+def responsibilities(
+    prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1
+) -> NDArray[np.float64]:
     """How responsible each value is for its row's anomaly. x, result: (rows, features)"""
-    return attribute(model, x, n_jobs).responsibility
+    return attribute(prepared, x, n_jobs).responsibility

@@ -1,0 +1,1 @@
+"""From a table of normal rows to a fitted model: split, train, measure, calibrate."""

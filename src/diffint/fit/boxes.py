@@ -1,4 +1,4 @@
-"""What is measured once after training, so that nothing later needs the training rows."""
+"""The readable boxes of a member: how far they reach, and which rows lie inside."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import FeatureSummary, joint_depth
+from ..core.model import joint_depth
 from ..engine.cpu.box_counts import count_inside
-from ..engine.cpu.interval_layer import bounded_log_box_memberships, gradients
+from ..engine.cpu.interval_layer import gradients
+from ..score.nearest_pattern import own_units, reaches
 
-QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
-MATCH_FLOOR = 0.25
-BINS = 32
 _SMALLEST_SCALE = 1e-3
 _FEWEST_ROWS = 2  # that fit the box of a pattern
 
@@ -62,27 +60,6 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
         present = np.logical_and.accumulate(~np.isnan(values), axis=1).sum(axis=0)
         shares[k] = np.where(present > 0, kept / np.maximum(present, 1), 1.0)
     return shares
-
-
-def own_units(
-    rows: Array,
-    lower: Array,
-    upper: Array,
-    temperature: float,
-    allowed: NDArray[np.bool_] | None = None,
-) -> NDArray[np.intp]:
-    """The unit whose pattern each row follows: that which matches most of it. → (rows,)
-
-    It has the largest box membership when no single one counts less than `MATCH_FLOOR`: a row
-    with one wrong value still belongs where the rest of it does.
-
-    rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
-    allowed: (units,) the units to choose from, all of them by default.
-    """
-    log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MATCH_FLOOR)
-    if allowed is not None:
-        log_box[:, ~allowed] = -np.inf
-    return log_box.argmax(axis=1)
 
 
 class Counts(NamedTuple):
@@ -151,19 +128,6 @@ def find_boxes(
         allowed = fitting  # and once more, with those alone
 
 
-def reaches(
-    rows: Array, unit: NDArray[np.intp], center: Array, half_width: Array
-) -> NDArray[np.float64]:
-    """How far each row is from the center of its unit, in half-widths, where it is farthest.
-
-    rows: (rows, features) scaled, not clipped; unit: (rows,); center, half_width: (units,
-    features) → (rows,)
-    """
-    distance = np.abs(rows.astype(np.float64) - center[unit])
-    ratio = distance / np.maximum(half_width[unit], np.finfo(np.float32).tiny)
-    return np.nan_to_num(ratio, nan=0.0).max(axis=1)
-
-
 def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
     """The factor on the half-widths with which that share of rows like these lies inside.
 
@@ -175,32 +139,3 @@ def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
     rank = min(int(np.ceil((len(reach) + 1) * coverage)), len(reach))
     # A row that sits on every center is no reason for boxes without extent.
     return float(max(np.sort(reach)[rank - 1], _SMALLEST_SCALE))
-
-
-def summarise_features(x: NDArray[Any]) -> FeatureSummary:
-    """Quantiles, histogram, missing share and wholeness of every column of x (rows, features)."""
-    n_rows, n_features = x.shape
-    quantiles = np.full((n_features, len(QUANTILE_LEVELS)), np.nan)
-    edges = np.full((n_features, BINS + 1), np.nan)
-    counts = np.zeros((n_features, BINS), dtype=np.int64)
-    whole = np.zeros(n_features, dtype=bool)
-    missing = np.ones(n_features)
-    for j in range(n_features):
-        column = np.asarray(x[:, j], dtype=np.float64)
-        column = column[~np.isnan(column)]
-        missing[j] = 1.0 - len(column) / n_rows
-        if not len(column):
-            continue
-        quantiles[j] = np.quantile(column, QUANTILE_LEVELS)
-        whole[j] = bool(np.all(column == np.floor(column)))
-        edges[j], counts[j] = _histogram(column)
-    return FeatureSummary(np.array(QUANTILE_LEVELS), quantiles, edges, counts, missing, whole)
-
-
-def _histogram(column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    smallest, largest = column.min(), column.max()
-    # Halves first: the difference of two huge values may overflow.
-    edges = (np.linspace(smallest / 2, largest / 2, BINS + 1)) * 2
-    edges[0], edges[-1] = smallest, largest
-    position = np.searchsorted(edges, column, side="right") - 1
-    return edges, np.bincount(np.clip(position, 0, BINS - 1), minlength=BINS)

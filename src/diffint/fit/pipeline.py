@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,15 +12,24 @@ from numpy.typing import NDArray
 
 from ..certify.rows import flag_rates
 from ..core.calibration import MAX_SCORES, Calibration
-from ..core.config import CalibrationKind, Config
-from ..core.errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
+from ..core.config import Config
+from ..core.errors import (
+    CalibrationWarning,
+    InputError,
+    InputWarning,
+    TrainingWarning,
+    warn,
+)
+from ..core.formatting import counted
 from ..core.model import FittedModel, TrainingSummary
 from ..core.scaling import fit_scaler
 from ..core.version import __version__
-from ..engine.training import TrainedMember, TrainingRun, train_members
-from ..score import scoring
-from .boxes import summarise_features
-from .measurement import describe
+from ..engine.devices import engine_for
+from ..engine.interface import TrainedMember, TrainingRun
+from ..score.prepared import PreparedMembers
+from ..score.scoring import anomaly_scores
+from .feature_summary import summarise_features
+from .measurement import measure_members
 from .progress import training_progress
 from .sampling import Rows, at_most
 
@@ -36,7 +44,7 @@ _STILL = 1e-3  # mean movement of the centers, in scaled units, below which noth
 class Split:
     """Which rows each member trains on and which it leaves out; indices into the table."""
 
-    kind: CalibrationKind
+    kind: str
     train: list[Rows]
     left_out: list[Rows]
 
@@ -60,10 +68,10 @@ def fit_model(
     verbose: int = 0,
 ) -> FittedModel:
     """Fit on the rows of the task that are not marked as anomalies."""
-    prepared = _Prepared(task, feature_names, config)
-    settled = prepared.settled
-    with training_progress(int(settled.epochs), config.n_members, verbose, device) as progress:
-        trained = train_members(prepared.runs, settled, device, n_jobs, progress)
+    prepared = _SplitTask(task, feature_names, config)
+    resolved = prepared.resolved
+    with training_progress(int(resolved.epochs), config.n_members, verbose, device) as progress:
+        trained = engine_for(device).train(prepared.runs, resolved, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)
 
 
@@ -74,20 +82,20 @@ def fit_models(
 
     For a GPU, which trains many small networks in the time of one.
     """
-    prepared = [_Prepared(task, feature_names, config) for task in tasks]
+    prepared = [_SplitTask(task, feature_names, config) for task in tasks]
     trained: dict[int, list[TrainedMember]] = {}
-    # Tables of other sizes may settle on other numbers of epochs.
-    for settled in dict.fromkeys(p.settled for p in prepared):
-        alike = [i for i, p in enumerate(prepared) if p.settled == settled]
+    # Tables of other sizes may train for other numbers of epochs.
+    for resolved in dict.fromkeys(p.resolved for p in prepared):
+        alike = [i for i, p in enumerate(prepared) if p.resolved == resolved]
         together = iter(
-            train_members([r for i in alike for r in prepared[i].runs], settled, device)
+            engine_for(device).train([r for i in alike for r in prepared[i].runs], resolved)
         )
         for i in alike:
             trained[i] = [next(together) for _ in prepared[i].runs]
     return [p.finish(trained[i], device, n_jobs=1) for i, p in enumerate(prepared)]
 
 
-class _Prepared:
+class _SplitTask:
     """A task split and scaled: its members' training runs, and how their results make a model."""
 
     def __init__(self, task: Task, feature_names: list[str], config: Config) -> None:
@@ -105,7 +113,7 @@ class _Prepared:
         _warn_about_table(x, self.usable, feature_names, self.n_blank)
         self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
         self.split = split_rows(self.usable, config, np.random.default_rng(self._split_seed))
-        self.settled = config.settled(len(self.usable), len(self.split.train[0]))
+        self.resolved = config.resolved(len(self.usable), len(self.split.train[0]))
         self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
         self.runs = [
             TrainingRun(scaler.transform(x[rows])[0], member_seed)
@@ -115,40 +123,36 @@ class _Prepared:
         ]
 
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
-        """Describe and calibrate the trained members."""
+        """Measure and calibrate the trained members."""
         _warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
-        model = FittedModel(
+        members = measure_members(
+            x, config, self.scalers, split.train, split.left_out, self.runs, trained
+        )
+        prepared = PreparedMembers(config, members)
+        rng = np.random.default_rng(self._split_seed.spawn(1)[0])
+        calibration = calibrate(prepared, x, split, n_jobs, rng)
+        rates = None
+        if members[0].decoder.certified:
+            some = at_most(self.usable, _FLAGGED_ROWS, np.random.default_rng(0))
+            rates = flag_rates(prepared, x[some])
+        return FittedModel(
             config=config,
             feature_names=tuple(self.feature_names),
-            members=describe(
-                x, config, self.scalers, split.train, split.left_out, self.runs, trained
-            ),
+            members=members,
             features=summarise_features(x[self.usable]),
-            calibration=Calibration(split.kind, np.zeros(1)),
+            calibration=calibration,
             training=TrainingSummary(
                 n_rows=len(self.usable),
                 n_known_anomalies=int(self.task.anomalies.sum()),
                 n_blank_rows=self.n_blank,
-                batch_size=int(self.settled.batch_size),
-                epochs=int(self.settled.epochs),
-                seconds=0.0,
+                batch_size=int(self.resolved.batch_size),
+                epochs=int(self.resolved.epochs),
+                seconds=time.perf_counter() - self.started,
                 device=device,
                 created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 version=__version__,
             ),
-        )
-        rng = np.random.default_rng(self._split_seed.spawn(1)[0])
-        calibration = calibrate(model, x, split, n_jobs, rng)
-        rates = None
-        if config.decoder == "certified":
-            some = at_most(self.usable, _FLAGGED_ROWS, np.random.default_rng(0))
-            rates = flag_rates(model, x[some])
-        seconds = time.perf_counter() - self.started
-        return replace(
-            model,
-            calibration=calibration,
-            training=replace(model.training, seconds=seconds),
             flag_rates=rates,
         )
 
@@ -159,11 +163,10 @@ def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
     n_left = int(LEFT_OUT_SHARE * n_rows)
     if config.calibration == "training" or n_rows < _FEWEST_ROWS_TO_SPLIT:
         if config.calibration != "training":
-            warnings.warn(
-                f"{n_rows} rows are too few to leave any out for calibration: the threshold rests "
-                "on the training rows and is optimistic",
+            warn(
+                f"{n_rows} rows are too few to leave some out for calibration: the threshold comes "
+                "from the training rows and is optimistic",
                 CalibrationWarning,
-                stacklevel=5,
             )
         nothing = np.empty(0, dtype=np.intp)
         return Split("training", [usable] * n_members, [nothing] * n_members)
@@ -180,48 +183,47 @@ def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
 
 
 def calibrate(
-    model: FittedModel, x: NDArray[Any], split: Split, n_jobs: int, rng: np.random.Generator
+    prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int, rng: np.random.Generator
 ) -> Calibration:
     """Scores of inliers: of rows left out, by the members that left them out."""
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        for member, rows in zip(model.members, split.left_out, strict=True):
+        for kernel, rows in zip(prepared.kernels, split.left_out, strict=True):
             rows = at_most(rows, MAX_SCORES, rng)
-            total[rows] += scoring.evaluate(model, member, x[rows], n_jobs).scores
+            total[rows] += kernel.evaluate(x[rows], n_jobs).scores
             count[rows] += 1
         scores = total[count > 0] / count[count > 0]
         scores = rng.permutation(scores)[:MAX_SCORES]
     else:
         source = split.left_out[0] if split.kind == "holdout" else split.train[0]
         rows = at_most(source, MAX_SCORES, rng)
-        scores = scoring.anomaly_scores(model, x[rows], n_jobs)
+        scores = anomaly_scores(prepared, x[rows], n_jobs)
     return Calibration(split.kind, np.sort(scores))
 
 
 def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:
     if n_blank:
-        warnings.warn(
-            f"{n_blank} rows have no value at all and were left out of training",
+        warn(
+            f"{counted(n_blank, 'row')} without any value {'was' if n_blank == 1 else 'were'} left "
+            "out of training",
             InputWarning,
-            stacklevel=5,
         )
     kept = x[usable]
-    empty = np.isnan(kept).all(axis=0)
-    if empty.any():
-        listed = ", ".join(repr(names[j]) for j in np.flatnonzero(empty)[:5])
-        warnings.warn(
-            f"{int(empty.sum())} columns have no value in the training rows and are ignored: "
-            f"{listed}",
-            InputWarning,
-            stacklevel=5,
+    empty = np.flatnonzero(np.isnan(kept).all(axis=0))
+    if len(empty):
+        listed = ", ".join(repr(names[j]) for j in empty[:5]) + (", …" if len(empty) > 5 else "")
+        verb = (
+            "has no value in the training rows and is"
+            if len(empty) == 1
+            else ("have no value in the training rows and are")
         )
+        warn(f"{counted(len(empty), 'column')} {verb} ignored: {listed}", InputWarning)
     with np.errstate(invalid="ignore"):
         varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
     if not varies.any():
-        warnings.warn(
+        warn(
             "every column is constant: the detector can only tell values that differ from it",
             InputWarning,
-            stacklevel=5,
         )
 
 
@@ -229,18 +231,16 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
     first = float(np.mean([t.history[0] for t in trained]))
     last = float(np.mean([t.history[-1] for t in trained]))
     if len(trained[0].history) > 1 and last > first * (1 - _LEAST_FALL):
-        warnings.warn(
+        warn(
             f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
             "train longer or with another learning_rate",
             TrainingWarning,
-            stacklevel=5,
         )
     moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
     if moved < _STILL:
-        warnings.warn(
+        warn(
             f"the intervals hardly moved from their start (centers by {moved:.2g} on average, in "
             "scaled units): they were not learned, and reading them explains little; train longer "
             "or with a larger learning_rate",
             TrainingWarning,
-            stacklevel=5,
         )

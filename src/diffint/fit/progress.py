@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..engine.training import Progress
+from ..engine.interface import Progress
 
 _TRAINING = "training"
 

@@ -1,0 +1,1 @@
+"""The model file: written, read and checked."""

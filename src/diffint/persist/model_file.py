@@ -1,16 +1,14 @@
 """Save and load: one safetensors file, arrays plus JSON, never pickle.
 
-Format version 2. A file says its version in the header; a newer version is refused, an older one
-stays readable for good: what it lacks is filled in with what it meant. Every array's type and
-shape is checked against the configuration before any of it is read, so a hostile file can at
-worst fail to load.
+A file says its format version in the header; versions that this code does not know are refused.
+Every array's type and shape is checked against the configuration before any of it is read, so a
+hostile file can at worst fail to load.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import MAX_SCORES, Calibration
-from ..core.config import Config, check_false_positive_rate
+from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
+from ..core.decoder import DECODERS, Decoder
 from ..core.errors import ModelFileError
 from ..core.model import (
-    Decoder,
+    N_BINS,
+    QUANTILE_LEVELS,
     FeatureSummary,
     FittedModel,
     FlagRates,
@@ -30,24 +30,14 @@ from ..core.model import (
     TrainingSummary,
     joint_depth,
 )
-from ..core.scaling import Scaler
-from ..fit.boxes import BINS, QUANTILE_LEVELS
+from ..core.scaling import SCALERS, Scaler
 from ..tables.atomic_write import write_whole
 
-FORMAT_VERSION = 2
+OLDEST_VERSION, FORMAT_VERSION = 2, 2
 _FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
 _LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
 _LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
 _MAY_HOLD_NAN = ("joint_coverage", "scaler.constant", "quantiles", "bin_edges")
-# What version 1 did not have: settings that had no effect, and boxes that were the intervals, with
-# no rows counted in them.
-_CONFIG_OF_V1 = {"interval_rate": 1.0, "coverage_weight": 0.0, "box_coverage": 0.0}
-_MEMBER_OF_V1 = {"box_scale": 1.0, "counted_rows": 0}
-_ARRAYS_SINCE_V2 = (
-    *("is_pattern", "box_rows", "peers", "peers_inside", "training_coverage"),
-    "coverage_counts",
-)
-
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
 
@@ -136,25 +126,21 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
         raw = json.loads(header[_MODEL_KEY])
     except (KeyError, ValueError, RecursionError) as error:
         raise ModelFileError(f"the model's description is damaged ({error})") from error
-    if not 1 <= version <= FORMAT_VERSION:
-        remedy = "upgrade diffint to read it" if version > FORMAT_VERSION else "it is damaged"
+    if not OLDEST_VERSION <= version <= FORMAT_VERSION:
+        newer = version > FORMAT_VERSION
+        remedy = "upgrade diffint to read it" if newer else "fit the model again"
         raise ModelFileError(
-            f"the file has format version {version}, this diffint reads versions up to "
-            f"{FORMAT_VERSION}; {remedy}"
+            f"the file has format version {version}, which this diffint does not read (it reads "
+            f"{_versions()}); {remedy}"
         )
-    of_v1 = (_CONFIG_OF_V1, _MEMBER_OF_V1) if version == 1 else ({}, {})
     try:
         names = raw["feature_names"]
         settings = raw["settings"]
         model = {
-            "version": version,
-            "config": Config(**{**of_v1[0], **raw["config"]}),
+            "config": Config(**_implied(version), **raw["config"]),
             "feature_names": tuple(_checked(name, str) for name in _checked(names, list)),
             "members": [
-                {
-                    key: _checked({**of_v1[1], **member}[key], kind)
-                    for key, kind in _MEMBER_SCALARS.items()
-                }
+                {key: _checked(member[key], kind) for key, kind in _MEMBER_SCALARS.items()}
                 for member in _checked(raw["members"], list)
             ],
             "calibration_kind": _checked(raw["calibration"]["kind"], str),
@@ -176,13 +162,20 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
         raise ModelFileError(f"the model's description is damaged ({str(error)[:200]})") from error
     if len(model["members"]) != model["config"].n_members or not model["feature_names"]:
         raise ModelFileError("the model's description contradicts itself")
-    if not 1 <= model["n_scores"] <= MAX_SCORES or model["calibration_kind"] not in (
-        "members",
-        "holdout",
-        "training",
-    ):
+    if not 1 <= model["n_scores"] <= MAX_SCORES or model["calibration_kind"] not in (CALIBRATIONS):
         raise ModelFileError("the model has no usable calibration")
     return model
+
+
+def _implied(version: int) -> dict[str, Any]:
+    """What a file of this version means by the settings that it does not have yet."""
+    return {s.name: s.before for s in MODEL_SETTINGS.values() if s.since > version}
+
+
+def _versions() -> str:
+    if OLDEST_VERSION == FORMAT_VERSION:
+        return f"version {FORMAT_VERSION}"
+    return f"versions {OLDEST_VERSION} to {FORMAT_VERSION}"
 
 
 _PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
@@ -237,11 +230,8 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
         "coverage_counts": ("I64", (d,)),
         "joint_coverage": ("F32", (k, joint_depth(d))),
         "history": ("F64", (model["training"].epochs,)),
-        **{f"scaler.{f.name}": per_feature for f in fields(Scaler) if f.name != "kind"},
+        **{f"scaler.{f.name}": per_feature for f in fields(Scaler)},
     }
-    if model["version"] == 1:
-        member = {name: shape for name, shape in member.items() if name not in _ARRAYS_SINCE_V2}
-        member["pattern_rows"] = ("I64", (k,))
     levels = len(QUANTILE_LEVELS)
     shapes: Shapes = {
         f"members.{i}.{name}": expected
@@ -250,8 +240,8 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
     }
     shapes["features.levels"] = ("F64", (levels,))
     shapes["features.quantiles"] = ("F64", (d, levels))
-    shapes["features.bin_edges"] = ("F64", (d, BINS + 1))
-    shapes["features.bin_counts"] = ("I64", (d, BINS))
+    shapes["features.bin_edges"] = ("F64", (d, N_BINS + 1))
+    shapes["features.bin_counts"] = ("I64", (d, N_BINS))
     shapes["features.missing_share"] = per_feature
     shapes["features.whole"] = ("BOOL", (d,))
     shapes["calibration.scores"] = ("F64", (model["n_scores"],))
@@ -291,17 +281,15 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
     members = []
     for i, scalars in enumerate(model["members"]):
         own = f"members.{i}."
-        if model["version"] == 1:
-            arrays.update({own + name: value for name, value in _filled_in(arrays, own, scalars)})
         member = Member(
-            scaler=Scaler(kind=config.scaling, **part(own + "scaler.", Scaler)),
-            decoder=Decoder(**part(own + "decoder.", Decoder)),
+            scaler=SCALERS[config.scaling](**part(own + "scaler.", Scaler)),
+            decoder=DECODERS[config.decoder](**part(own + "decoder.", Decoder)),
             **part(own, Member),
             **scalars,
         )
         boxes = np.isfinite(member.box_scale) and 0 < member.box_scale < _LARGEST_VALUE
-        if (member.half_width < 0).any() or not boxes or not _possible(member.scaler):
-            raise ModelFileError("the model has intervals or a scaling that cannot be")
+        if (member.half_width < 0).any() or not boxes or not member.scaler.is_possible():
+            raise ModelFileError("the model has impossible intervals or an impossible scaling")
         members.append(member)
     return FittedModel(
         config=config,
@@ -312,26 +300,3 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
         training=model["training"],
         flag_rates=model["flag_rates"],
     )
-
-
-def _filled_in(
-    arrays: dict[str, NDArray[Any]], own: str, scalars: dict[str, Any]
-) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What a version 1 file lacks, from what it has."""
-    coverage = arrays[own + "coverage"]
-    yield "is_pattern", arrays.pop(own + "pattern_rows") > 0
-    yield "box_rows", np.zeros(len(coverage), dtype=np.int64)
-    yield "peers", np.zeros(coverage.shape, dtype=np.int64)
-    yield "peers_inside", np.zeros(coverage.shape, dtype=np.int64)
-    yield "training_coverage", coverage
-    yield "coverage_counts", np.full(coverage.shape[1], scalars["coverage_rows"])
-    # Measured in the order of another importance: of no use any more.
-    yield "joint_coverage", np.full_like(arrays[own + "joint_coverage"], np.nan)
-
-
-def _possible(scaler: Scaler) -> bool:
-    """Whether a scaler can have come from `fit_scaler`."""
-    if (scaler.divisor < 0).any() or (scaler.lower > scaler.upper).any():
-        return False
-    low, high = {"minmax": (-1.0, 1.0), "unit": (0.0, 1.0)}.get(scaler.kind, (None, None))
-    return low is None or bool((scaler.lower == low).all() and (scaler.upper == high).all())

@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import FittedModel, Member
-from ..fit.boxes import own_units, reaches
-from .scoring import run_blocks, scale
+from ..core.model import Member
+from ..engine.cpu.interval_layer import bounded_log_box_memberships
+from ..engine.cpu.member_kernel import scale
+from ..engine.threads import run_blocks
+from .prepared import PreparedMembers
 
 _BLOCK_ROWS = 4_096
+MATCH_FLOOR = 0.25  # the least that a single membership counts when patterns are compared
+
+Array32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Matches:
         return np.count_nonzero(self.excess, axis=1)
 
 
-def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
+def match_rows(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Matches:
     """The patterns of rows in original units. x: (rows, features)
 
     Every member has its own pattern for a row. The one that is reported is that of the member in
@@ -53,12 +58,12 @@ def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
     """
     n_rows, n_features = x.shape
     member = np.zeros(n_rows, dtype=np.intp)
-    units = np.zeros((n_rows, len(model.members)), dtype=np.intp)
+    units = np.zeros((n_rows, len(prepared.members)), dtype=np.intp)
     excess = np.zeros((n_rows, n_features), dtype=np.float32)
 
     def match_block(start: int) -> None:
         rows = slice(start, start + _BLOCK_ROWS)
-        found = [_own_boxes(model, m, x[rows]) for m in model.members]
+        found = [_own_boxes(prepared.config.temperature, m, x[rows]) for m in prepared.members]
         reach = np.stack([f[2] for f in found])
         middle = np.argsort(reach, axis=0, kind="stable")[(len(found) - 1) // 2]
         each = np.arange(len(middle))
@@ -71,13 +76,47 @@ def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
 
 
 def _own_boxes(
-    model: FittedModel, member: Member, x: NDArray[Any]
+    temperature: float, member: Member, x: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArray[np.float64]]:
     """One member's own units (rows,), excess (rows, features) and reach in boxes (rows,)."""
     clipped, unclipped = scale(member.scaler, x)
     allowed = member.is_pattern
-    unit = own_units(clipped, member.lower, member.upper, model.config.temperature, allowed)
+    unit = own_units(clipped, member.lower, member.upper, temperature, allowed)
     above = unclipped - member.box_upper[unit]
     below = unclipped - member.box_lower[unit]
     excess = np.where(above > 0, above, np.where(below < 0, below, np.float32(0)))
     return unit, excess, reaches(unclipped, unit, member.center, member.box_half_width)
+
+
+def own_units(
+    rows: Array32,
+    lower: Array32,
+    upper: Array32,
+    temperature: float,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.intp]:
+    """The unit whose pattern each row follows: that which matches most of it. → (rows,)
+
+    It has the largest box membership when no single one counts less than `MATCH_FLOOR`: a row
+    with one wrong value still belongs where the rest of it does.
+
+    rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
+    allowed: (units,) the units to choose from, all of them by default.
+    """
+    log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MATCH_FLOOR)
+    if allowed is not None:
+        log_box[:, ~allowed] = -np.inf
+    return log_box.argmax(axis=1)
+
+
+def reaches(
+    rows: Array32, unit: NDArray[np.intp], center: Array32, half_width: Array32
+) -> NDArray[np.float64]:
+    """How far each row is from the center of its unit, in half-widths, where it is farthest.
+
+    rows: (rows, features) scaled, not clipped; unit: (rows,); center, half_width: (units,
+    features) → (rows,)
+    """
+    distance = np.abs(rows.astype(np.float64) - center[unit])
+    ratio = distance / np.maximum(half_width[unit], np.finfo(np.float32).tiny)
+    return np.nan_to_num(ratio, nan=0.0).max(axis=1)

@@ -1,0 +1,1 @@
+"""What people see: wording, plots and the report."""

@@ -11,11 +11,9 @@ import pandas
 import pytest
 
 from diffint import DiffInt, InputError
-from diffint.core.config import Config
 from diffint.core.formatting import number, percent
 from diffint.show.report import ScoredTable, build_report
 from diffint.show.report.page import headline
-from diffint.show.report.settings import MEANINGS
 
 from ...conftest import QUICK, make_rows
 from .tables import MOMENT, data_of, report_on, scored_table, text_of
@@ -136,7 +134,6 @@ def test_training_and_settings_are_told(html, fitted):
         assert (
             f"{name} {value:g}" in text if isinstance(value, float) else f"{name} {value}" in text
         )
-    assert set(MEANINGS) == set(Config.names())
 
 
 def test_the_same_inputs_give_the_same_page(html, fitted, odd_rows):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.decoder import Decoder
 from ..parameters import Parameters
 from .intervals import SAFE_EXPONENT, padded
 from .linear import TILE_ROWS
@@ -126,30 +127,32 @@ def views(flat: NDArray[np.float32], shape: Shape) -> Weights:
 def pack(parameters: Parameters, shape: Shape) -> NDArray[np.float32]:
     """A member's parameters as a padded flat vector."""
     flat = np.zeros(flat_size(shape), dtype=np.float32)
-    w = views(flat, shape)
+    w, decoder = views(flat, shape), parameters.decoder
     w.center[:, : shape.units] = parameters.center.T
     w.width_logit[:, : shape.units] = parameters.width_logit.T
-    w.hidden_weight[: shape.units, : shape.hidden] = parameters.hidden_weight
-    w.hidden_bias[: shape.hidden] = parameters.hidden_bias
-    w.norm_gain[: shape.hidden] = parameters.norm_gain
-    w.norm_shift[: shape.hidden] = parameters.norm_shift
-    w.output_weight[: shape.hidden, : shape.features] = parameters.output_weight
-    w.output_bias[: shape.features] = parameters.output_bias
+    w.hidden_weight[: shape.units, : shape.hidden] = decoder.hidden_weight
+    w.hidden_bias[: shape.hidden] = decoder.hidden_bias
+    w.norm_gain[: shape.hidden] = decoder.norm_gain
+    w.norm_shift[: shape.hidden] = decoder.norm_shift
+    w.output_weight[: shape.hidden, : shape.features] = decoder.output_weight
+    w.output_bias[: shape.features] = decoder.output_bias
     return flat
 
 
-def unpack(w: Weights, shape: Shape) -> Parameters:
+def unpack(w: Weights, shape: Shape, decoder: type[Decoder]) -> Parameters:
     """The inverse of `pack`, as fresh arrays."""
     units, hidden, features = shape.units, shape.hidden, shape.features
     return Parameters(
         center=w.center[:, :units].T.copy(),
         width_logit=w.width_logit[:, :units].T.copy(),
-        hidden_weight=w.hidden_weight[:units, :hidden].copy(),
-        hidden_bias=w.hidden_bias[:hidden].copy(),
-        norm_gain=w.norm_gain[:hidden].copy(),
-        norm_shift=w.norm_shift[:hidden].copy(),
-        output_weight=w.output_weight[:hidden, :features].copy(),
-        output_bias=w.output_bias[:features].copy(),
+        decoder=decoder(
+            hidden_weight=w.hidden_weight[:units, :hidden].copy(),
+            hidden_bias=w.hidden_bias[:hidden].copy(),
+            norm_gain=w.norm_gain[:hidden].copy(),
+            norm_shift=w.norm_shift[:hidden].copy(),
+            output_weight=w.output_weight[:hidden, :features].copy(),
+            output_bias=w.output_bias[:features].copy(),
+        ),
     )
 
 
@@ -199,11 +202,10 @@ def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
     )
 
 
-def shape_of(
-    parameters: Parameters, temperature: float, certified: bool, largest_input: float
-) -> Shape:
+def shape_of(parameters: Parameters, temperature: float, largest_input: float) -> Shape:
     """The sizes of a member, and whether its inputs leave the safe range of the exponentials."""
     units, features = parameters.center.shape
     by_difference = bool(largest_input / temperature > SAFE_EXPONENT)
-    hidden = parameters.hidden_weight.shape[1]
-    return Shape(features, units, hidden, float(temperature), certified, by_difference)
+    decoder = parameters.decoder
+    hidden = decoder.hidden_weight.shape[1]
+    return Shape(features, units, hidden, float(temperature), decoder.certified, by_difference)

@@ -25,8 +25,8 @@ from ...core.config import Config
 from ...core.errors import InputError
 from ..cpu import layout, spectral
 from ..cpu.intervals import SAFE_EXPONENT, largest_magnitude
+from ..interface import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
 from ..parameters import initial_parameters
-from ..training import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
 
 try:
     import torch
@@ -45,13 +45,30 @@ _ELEMENTS_PER_STRETCH = 2e11  # rows × units × features
 _ORDERS_PER_STRETCH = 8_000_000
 
 
+class GpuEngine:
+    """All runs at once on one CUDA device."""
+
+    def __init__(self, device: str = "cuda") -> None:
+        self._device = device
+
+    def train(
+        self,
+        runs: list[TrainingRun],
+        config: Config,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> list[TrainedMember]:
+        """As `Engine.train`; `n_jobs` plays no part."""
+        return train_members_on_gpu(runs, config, self._device, progress)
+
+
 def train_members_on_gpu(
     runs: list[TrainingRun],
     config: Config,
     device: str = "cuda",
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
-    """Train every run on one GPU with a settled configuration, as `training.train_members` does."""
+    """Train every run on one GPU with batch size and epochs as numbers, as `Engine.train` does."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if not interpreted and not torch.cuda.is_available():
         raise InputError(
@@ -81,9 +98,8 @@ def _train_together(
 ) -> list[TrainedMember]:
     rngs = [np.random.default_rng(run.seed) for run in runs]
     starts = [initial_parameters(g, run.rows, config) for g, run in zip(rngs, runs, strict=True)]
-    certified = config.decoder == "certified"
     largest = max(largest_magnitude(run.rows) for run in runs)
-    shape = layout.shape_of(starts[0], config.temperature, certified, largest)
+    shape = layout.shape_of(starts[0], config.temperature, largest)
     flat = np.stack([layout.pack(start, shape) for start in starts])
     singular = [
         spectral.start_spectral(
@@ -140,7 +156,7 @@ def _train_together(
     return [
         TrainedMember(
             start=start,
-            parameters=layout.unpack(layout.views(flat[run], shape), shape),
+            parameters=layout.unpack(layout.views(flat[run], shape), shape, type(start.decoder)),
             support=support[run],
             history=history[:, run].copy(),
         )

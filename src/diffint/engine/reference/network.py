@@ -61,9 +61,11 @@ class Network(nn.Module):
         self.intervals = IntervalLayer(
             torch.tensor(start.center), torch.tensor(start.width_logit), config.temperature
         )
-        hidden = _linear(start.hidden_weight, start.hidden_bias)
-        output = _linear(start.output_weight, start.output_bias)
-        if config.decoder == "certified":
+        decoder = start.decoder
+        hidden = _linear(decoder.hidden_weight, decoder.hidden_bias)
+        output = _linear(decoder.output_weight, decoder.output_bias)
+        self._decoder_type = type(decoder)
+        if decoder.certified:
             normalise = nn.utils.parametrizations.spectral_norm
             self.decoder = nn.Sequential(normalise(hidden), nn.ReLU(), normalise(output))
         else:
@@ -82,12 +84,14 @@ class Network(nn.Module):
         return Parameters(
             center=_array(self.intervals.center),
             width_logit=_array(self.intervals.width_logit),
-            hidden_weight=_array(hidden.weight.T),
-            hidden_bias=_array(hidden.bias),
-            norm_gain=_array(norm.weight) if norm else np.ones(width, dtype=np.float32),
-            norm_shift=_array(norm.bias) if norm else np.zeros(width, dtype=np.float32),
-            output_weight=_array(output.weight.T),
-            output_bias=_array(output.bias),
+            decoder=self._decoder_type(
+                hidden_weight=_array(hidden.weight.T),
+                hidden_bias=_array(hidden.bias),
+                norm_gain=_array(norm.weight) if norm else np.ones(width, dtype=np.float32),
+                norm_shift=_array(norm.bias) if norm else np.zeros(width, dtype=np.float32),
+                output_weight=_array(output.weight.T),
+                output_bias=_array(output.bias),
+            ),
         )
 
 

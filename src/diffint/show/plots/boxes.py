@@ -10,13 +10,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
-from ...core.checks import asked_count
+from ...core.checks import check_count
 from ...core.errors import InputError
 from ...core.formatting import counted, percent
 from ...core.model import FeatureSummary, FittedModel
 from ...explain.global_explanation import GlobalExplanation
 from ...tables.frames import read_rows
-from .checks import asked_explanation, asked_features, asked_summary, asked_unit, row_mask
+from .checks import check_features, check_unit, explanation_of, features_of, row_mask
 from .drawing import (
     ANOMALY,
     BOX,
@@ -66,8 +66,8 @@ def box_projection(
     unit: the top one by default. features: two of them, or one, by name or number; by default
         those of the unit's most important constraints.
     """
-    explanation = asked_explanation(explained)
-    unit = asked_unit(explanation, unit, 2)
+    explanation = explanation_of(explained)
+    unit = check_unit(explanation, unit, 2)
     box = _Box(explanation, unit, _projected(explanation, unit, features))
     x = np.asarray(read_rows(X, explanation.feature_names), dtype=np.float64)[:, box.features]
     marked = row_mask(anomalies, len(x), "anomalies")
@@ -138,7 +138,7 @@ def _projected(
         order = explanation.constraint_order(unit)
         known = order[~np.isnan(explanation.lower[unit, order])]
         return [int(j) for j in (known if len(known) else order)[:2]]
-    shown = asked_features(explanation.feature_names, features)
+    shown = check_features(explanation.feature_names, features)
     if not 1 <= len(set(shown)) == len(shown) <= 2:
         raise InputError(f"features={features!r} must be one feature or two different ones")
     return shown
@@ -234,10 +234,10 @@ def constraint_bars(
     explained: a detector, its `model_`, or its `explain_global()`. features:
     `FittedModel.features`, needed only with the last. unit: the top one by default.
     """
-    explanation = asked_explanation(explained)
-    features = asked_summary(explained, features, len(explanation.feature_names))
-    count = asked_count(n_constraints, "constraints")
-    unit = asked_unit(explanation, unit, count)
+    explanation = explanation_of(explained)
+    features = features_of(explained, features, len(explanation.feature_names))
+    count = check_count(n_constraints, "constraints")
+    unit = check_unit(explanation, unit, count)
     order = explanation.constraint_order(unit)[:count]
     figure = new_figure(0.75 + 0.95 * len(order))
     panels = figure.subplots(len(order), 1, squeeze=False)[:, 0]

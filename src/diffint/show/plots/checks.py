@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import asked_index
+from ...core.checks import check_index
 from ...core.errors import InputError, InputTypeError
 from ...core.formatting import counted
 from ...core.model import FeatureSummary, FittedModel
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...estimator import DiffInt
 
 
-def asked_explanation(explained: GlobalExplanation | FittedModel | DiffInt) -> GlobalExplanation:
+def explanation_of(explained: GlobalExplanation | FittedModel | DiffInt) -> GlobalExplanation:
     """What a model learned, given as that, as the model or as the detector."""
     if isinstance(explained, GlobalExplanation):
         return explained
@@ -33,7 +33,7 @@ def asked_explanation(explained: GlobalExplanation | FittedModel | DiffInt) -> G
     )
 
 
-def asked_summary(
+def features_of(
     explained: GlobalExplanation | FittedModel | DiffInt,
     features: FeatureSummary | None,
     n_features: int,
@@ -55,15 +55,15 @@ def asked_summary(
     return features
 
 
-def asked_unit(explanation: GlobalExplanation, unit: int | None, n_constraints: int) -> int:
+def check_unit(explanation: GlobalExplanation, unit: int | None, n_constraints: int) -> int:
     """The unit to draw; where none is asked for the top one by so many of its constraints."""
     if unit is not None:
-        return asked_index(unit, len(explanation.importance), "unit", "in the model")
+        return check_index(unit, len(explanation.importance), "unit", "in the model")
     top = explanation.top_units(1, n_constraints)
     return top[0] if top else int(np.argmax(explanation.box_rows))
 
 
-def asked_features(names: tuple[str, ...], features: str | int | Sequence[str | int]) -> list[int]:
+def check_features(names: tuple[str, ...], features: str | int | Sequence[str | int]) -> list[int]:
     """The numbers of features given by name or number.
 
     Where some number is not that of a feature, numbers may be names, which are kept as strings.
@@ -71,15 +71,15 @@ def asked_features(names: tuple[str, ...], features: str | int | Sequence[str | 
     single = isinstance(features, str) or not isinstance(features, Iterable)
     asked: list[Any] = [features] if single else list(features)  # type: ignore[arg-type]
     whole = [a for a in asked if isinstance(a, (int, np.integer)) and not isinstance(a, bool)]
-    counted_off = all(-len(names) <= number < len(names) for number in whole)
-    if not counted_off:
+    all_in_range = all(-len(names) <= number < len(names) for number in whole)
+    if not all_in_range:
         asked = [str(a) if a in whole and str(a) in names else a for a in asked]
-    return [_asked_feature(names, feature) for feature in asked]
+    return [_check_feature(names, feature) for feature in asked]
 
 
-def _asked_feature(names: tuple[str, ...], feature: object) -> int:
+def _check_feature(names: tuple[str, ...], feature: object) -> int:
     if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool):
-        return asked_index(feature, len(names), "feature", "in the model")
+        return check_index(feature, len(names), "feature", "in the model")
     if feature not in names:
         listed = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
         raise InputError(
@@ -114,7 +114,7 @@ def score_list(scores: Any, name: str) -> NDArray[np.float64]:
     return values
 
 
-def asked_threshold(threshold: Any) -> float:
+def check_threshold(threshold: Any) -> float:
     """A finite number."""
     try:
         value = math.nan if isinstance(threshold, (str, bool)) else float(threshold)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import asked_count
+from ...core.checks import check_count
 from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation
-from .checks import asked_explanation
+from .checks import explanation_of
 from .drawing import INK, NORMAL, QUIET, SMALL, TEXT, WIDTH, fitted, new_figure, plain, top_title
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def importance_heat_map(
 
     explained: a detector, its `model_`, or its `explain_global()`.
     """
-    explanation = asked_explanation(explained)
-    units = explanation.top_units(asked_count(n_units, "units"))
-    order = explanation.feature_order[: asked_count(n_features, "features")]
+    explanation = explanation_of(explained)
+    units = explanation.top_units(check_count(n_units, "units"))
+    order = explanation.feature_order[: check_count(n_features, "features")]
     names = [fitted(explanation.feature_names[j], 2.0, SMALL) for j in order]
     figure = new_figure(max(1.2 + 0.275 * len(order), 2.2), max(WIDTH, 4.0 + 0.38 * len(units)))
     places = np.arange(len(order))

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from ...core.checks import asked_count, asked_index
+from ...core.checks import check_count, check_index
 from ...core.formatting import counted, distinct_numbers, percent
 from ...explain.local_explanation import LocalExplanation
 from .drawing import (
@@ -41,8 +41,8 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
 
     row: counted from 0. n_features: how many to show by themselves; the rest are one bar.
     """
-    row = asked_index(row, len(explanation), "row", "explained")
-    order = explanation.order[row][: asked_count(n_features, "features")]
+    row = check_index(row, len(explanation), "row", "explained")
+    order = explanation.order[row][: check_count(n_features, "features")]
     score, share = float(explanation.score[row]), explanation.share[row]
     parts = score * share[order]
     n_other = len(share) - len(order)

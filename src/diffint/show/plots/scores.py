@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...certify.rows import Certificate
 from ...core.errors import InputError
 from ...core.formatting import counted, number, percent
-from .checks import asked_threshold, row_mask, score_list
+from .checks import check_threshold, row_mask, score_list
 from .drawing import (
     ACCENT,
     ANOMALY,
@@ -49,7 +49,7 @@ def score_histogram(
     calibration_scores: those that the threshold was set with, drawn as an outline. The axis is
     plain where that shows them all, and counts in powers of ten beyond the median where not.
     """
-    values, threshold = score_list(scores, "scores"), asked_threshold(threshold)
+    values, threshold = score_list(scores, "scores"), check_threshold(threshold)
     marked = row_mask(labels, len(values), "labels")
     groups = [(values, NORMAL, "rows")]
     if labels is not None:
@@ -130,7 +130,7 @@ def bound_versus_error(certificate: Certificate, threshold: float | None = None)
     """
     if not len(certificate):
         raise InputError("the certificate is of no row; certify at least one")
-    threshold = None if threshold is None else asked_threshold(threshold)
+    threshold = None if threshold is None else check_threshold(threshold)
     score = certificate.score
     figure = new_figure(5.0)
     ax = figure.add_subplot()

@@ -23,13 +23,13 @@ def build_report(detector: DiffInt, scored: ScoredTable, *, created: datetime | 
     """
     from sklearn.utils.validation import check_is_fitted
 
+    from ...core.checks import resolve_jobs
     from ...core.config import check_false_positive_rate
-    from ...estimator import resolve_jobs
     from .page import render
 
     check_is_fitted(detector, "model_")
     return render(
-        detector.model_,
+        detector.prepared,
         scored,
         check_false_positive_rate(detector.false_positive_rate),
         created or datetime.now().astimezone(),

@@ -88,7 +88,7 @@ def _pattern(learned: GlobalExplanation, features: FeatureSummary, unit: int) ->
     where = "held-out" if learned.held_out else "training"
     return PatternDrawing(
         unit=unit,
-        inside=learned.who_fits(unit),
+        inside=learned.rows_inside(unit),
         rows=counted(int(learned.coverage_counts[unit].max()), f"{where} row"),
         together=_together(learned, unit, len(order) - 1),
         constraints=[

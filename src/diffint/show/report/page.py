@@ -18,6 +18,7 @@ from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation, explain_model
 from ...explain.local_explanation import explain_rows
 from ...explain.nearest_normal import nearest_normal
+from ...score.prepared import PreparedModel
 from .data import ScoredTable
 from .learned import N_FEATURES, feature_bars, pattern_drawings
 from .rows import row_data
@@ -28,9 +29,10 @@ _NAMED = 10  # constant features that are named; of the others there is the numb
 
 
 def render(
-    model: FittedModel, scored: ScoredTable, rate: float, created: datetime, n_jobs: int
+    prepared: PreparedModel, scored: ScoredTable, rate: float, created: datetime, n_jobs: int
 ) -> str:
     """The report as HTML. rate: the share of normal rows that may be flagged."""
+    model = prepared.model
     threshold = model.calibration.threshold(rate)
     learned = explain_model(model)
     n_flagged = int((scored.scores > threshold).sum())
@@ -47,7 +49,7 @@ def render(
         shown=_shown(len(scored.rows), n_flagged),
         n_shown=len(scored.rows),
         scores=draw_scores(scored.scores, threshold) if len(scored.scores) else None,
-        data=_as_json(_row_block(model, scored, threshold, n_jobs)),
+        data=_as_json(_row_block(prepared, scored, threshold, n_jobs)),
         learned_from=_learned_from(learned),
         features=feature_bars(learned),
         more_features=_more_features(learned),
@@ -157,15 +159,15 @@ def _moment(when: datetime) -> str:
 
 
 def _row_block(
-    model: FittedModel, scored: ScoredTable, threshold: float, n_jobs: int
+    prepared: PreparedModel, scored: ScoredTable, threshold: float, n_jobs: int
 ) -> dict[str, Any]:
     """What the script draws the rows from."""
     rows: list[list[Any]] = []
     if len(scored.rows):
-        why = explain_rows(model, scored.rows, threshold, n_jobs)
-        nearest = nearest_normal(model, scored.rows, threshold, n_jobs=n_jobs)
+        why = explain_rows(prepared, scored.rows, threshold, n_jobs)
+        nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
         rows = row_data(scored.ids, why, nearest)
-    return {"names": list(model.feature_names), "rows": rows}
+    return {"names": list(prepared.model.feature_names), "rows": rows}
 
 
 def _as_json(value: Any) -> Markup:

@@ -5,33 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...core.config import RECOMMENDED, Config
+from ...core.config import MODEL_SETTINGS, RECOMMENDED, Config
 from ...core.formatting import counted, number
 from ...core.model import FittedModel
 
-MEANINGS = {
-    "n_units": "patterns that each member may learn",
-    "temperature": "softness of the ranges' edges",
-    "n_members": "networks whose scores are averaged",
-    "hidden_width": "width of the decoder's hidden layer",
-    "decoder": "free, or certified for provable scores",
-    "scaling": "how features are brought to one scale",
-    "init": "where the ranges start before training",
-    "error": "whether errors beyond the training range count in full",
-    "epochs": "passes over the training rows",
-    "learning_rate": "step size of the optimiser",
-    "schedule": "how the step size changes",
-    "batch_size": "rows per step",
-    "support_decay": "memory of the running support",
-    "interval_rate": "how much faster the ranges move",
-    "coverage_weight": "weight of covering rows against narrow ranges",
-    "box_coverage": "share of left-out rows inside their own ranges",
-    "calibration": "which rows the threshold comes from",
-}
-
 
 @dataclass(frozen=True)
-class Setting:
+class ShownSetting:
     """One setting; changed: whether it differs from the recommended one."""
 
     name: str
@@ -40,11 +20,11 @@ class Setting:
     changed: bool
 
 
-def settings(config: Config) -> list[Setting]:
+def settings(config: Config) -> list[ShownSetting]:
     """Every setting of the model, in order."""
     usual = RECOMMENDED.to_dict()
     return [
-        Setting(name, _written(value), MEANINGS[name], value != usual[name])
+        ShownSetting(name, _written(value), MODEL_SETTINGS[name].meaning, value != usual[name])
         for name, value in config.to_dict().items()
     ]
 

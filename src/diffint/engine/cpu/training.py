@@ -1,71 +1,58 @@
-"""The training loop: batches, schedule, support, members side by side, progress."""
+"""The training loop on the CPU: batches, schedule, members side by side, threads, progress."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.config import Config
-from ..core.errors import TrainingError
-from .parameters import Parameters, initial_parameters
+from ...core.config import Config
+from ...core.errors import TrainingError
+from ..interface import (
+    LARGEST_WEIGHT,
+    Progress,
+    TrainedMember,
+    TrainingRun,
+    diverged,
+    epoch_orders,
+)
+from ..parameters import initial_parameters
+from . import layout, spectral, steps
+from .intervals import largest_magnitude
+from .team import abort
 
 # Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
 # that an interrupt is heard soon.
 _ELEMENTS_PER_CALL = 2e8
 _MOST_THREADS = 4  # per member; a batch of 64 rows has no more work to share
-LARGEST_WEIGHT = 1e15  # beyond it scores overflow
-
-Progress = Callable[[int, float], None]
-"""Called after every epoch of every member with (member, loss)."""
 
 
-@dataclass(frozen=True)
-class TrainingRun:
-    """One member's work: its scaled rows (rows, features) float32, and its own randomness."""
+class CpuEngine:
+    """The compiled network: up to `n_jobs` threads, over members or within one of them."""
 
-    rows: NDArray[np.float32]
-    seed: np.random.SeedSequence
-
-
-@dataclass(frozen=True)
-class TrainedMember:
-    """What training one member gives.
-
-    start, parameters: before and after; decoder weights as in force.
-    support: (units, features) bias-corrected running mean of memberships.
-    history: (epochs,) mean loss.
-    """
-
-    start: Parameters
-    parameters: Parameters
-    support: NDArray[np.float32]
-    history: NDArray[np.float64]
+    def train(
+        self,
+        runs: list[TrainingRun],
+        config: Config,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> list[TrainedMember]:
+        """As `Engine.train`."""
+        return train_members(runs, config, n_jobs, progress)
 
 
 def train_members(
     runs: list[TrainingRun],
     config: Config,
-    device: str = "cpu",
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
-    """Train every run: on a GPU all at once, on the CPU up to `n_jobs` at a time.
-
-    The configuration must be settled (batch size and epochs as numbers).
-
-    The results do not depend on `n_jobs`.
-    """
-    if device != "cpu":
-        from .gpu.training import train_members_on_gpu
-
-        return train_members_on_gpu(runs, config, device, progress)
+    """Train every run, up to `n_jobs` at a time; the results do not depend on `n_jobs`."""
     # As many members side by side as there are threads for; the rest of the threads, or all of
     # them where members are more than threads, work on one member together.
     side_by_side = len(runs) if n_jobs >= len(runs) else 1
@@ -98,20 +85,6 @@ def train_members(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def diverged(epoch: int, config: Config) -> TrainingError:
-    """The error for a loss or parameters that are not finite after `epoch`."""
-    remedy = "a smaller learning_rate"
-    if config.scaling in ("standard", "none"):
-        remedy = f"scaling='minmax' or {remedy}"
-    return TrainingError(f"training diverged in epoch {epoch + 1}; use {remedy}")
-
-
-def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator[NDArray[np.int64]]:
-    """A fresh permutation of the rows for every epoch."""
-    for _ in range(epochs):
-        yield rng.permutation(n_rows)
-
-
 def _train_member(
     run: TrainingRun,
     config: Config,
@@ -119,17 +92,12 @@ def _train_member(
     stop: threading.Event,
     report: Callable[[float], None],
 ) -> TrainedMember:
-    from .cpu import layout, spectral, steps
-    from .cpu.intervals import largest_magnitude
-
     rng = np.random.default_rng(run.seed)
     n_rows, n_features = run.rows.shape
     start = initial_parameters(rng, run.rows, config)
     epochs, batch_size = int(config.epochs), min(int(config.batch_size), n_rows)
     steps_per_epoch = -(-n_rows // batch_size)
-    shape = layout.shape_of(
-        start, config.temperature, config.decoder == "certified", largest_magnitude(run.rows)
-    )
+    shape = layout.shape_of(start, config.temperature, largest_magnitude(run.rows))
     flat = layout.pack(start, shape)
     weights = layout.views(flat, shape)
     gradients, moment1, moment2 = (layout.views(np.zeros_like(flat), shape) for _ in range(3))
@@ -191,7 +159,7 @@ def _train_member(
     corrected = support / np.where(support_weight > 0, support_weight, 1.0)[:, None]
     return TrainedMember(
         start=start,
-        parameters=layout.unpack(weights, shape),
+        parameters=layout.unpack(weights, shape, type(start.decoder)),
         support=corrected[:, : shape.units].T.astype(np.float32),
         history=history,
     )
@@ -215,8 +183,6 @@ class Team:
         """function(thread, threads, *arguments) on every thread; the result of this one."""
         if self._pool is None:
             return function(0, 1, *arguments)
-        from .cpu.team import abort
-
         try:
             others = [
                 self._pool.submit(function, thread, self._threads, *arguments)

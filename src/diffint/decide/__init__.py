@@ -1,0 +1,1 @@
+"""From scores to decisions: thresholds and p-values."""

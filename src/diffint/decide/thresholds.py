@@ -1,0 +1,44 @@
+"""The threshold on the score and the p-values, with warnings where they promise less than asked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.calibration import Calibration
+from ..core.errors import CalibrationWarning, warn
+from ..core.formatting import counted
+
+
+def threshold(calibration: Calibration, rate: float) -> float:
+    """The score above which a row is flagged, so that at most `rate` of normal rows are."""
+    warn_if_out_of_reach(calibration, rate)
+    return calibration.threshold(rate)
+
+
+def p_values(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Conformal p-values of scores (rows,): how rare so high a score is among normal rows."""
+    if not calibration.held_out:
+        warn(
+            "the p-values rest on scores of training rows and are optimistic; fit with "
+            "calibration='members' or 'holdout' for valid ones",
+            CalibrationWarning,
+        )
+    return calibration.p_values(scores)
+
+
+def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
+    """Warn where there are too few calibration scores for any p-value as small as `rate`."""
+    if not calibration.reaches(rate):
+        rows = counted(len(calibration.scores), "calibration row")
+        needed = math.ceil(1 / rate) - 1
+        are = "is" if len(calibration.scores) == 1 else "are"
+        warn(
+            f"{rows} {are} too few for a false-positive rate of {rate:g}, which needs at least "
+            f"{needed:,}: the threshold is their largest score; fit on more rows or raise "
+            "false_positive_rate",
+            CalibrationWarning,
+        )

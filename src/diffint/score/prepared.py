@@ -1,0 +1,54 @@
+"""A fitted model made ready to be asked: what is derived from it, computed once and kept.
+
+A `FittedModel` holds plain arrays. Scoring wants them packed for the compiled code, bounds want
+singular values, explanations want boxes in original units. Each of these is made when it is first
+needed and held here, by the object that asked for it; nothing is kept in a module. Safe to share
+between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..core.config import Config
+from ..core.model import FittedModel, Member
+from ..engine.cpu.member_kernel import MemberKernel
+
+T = TypeVar("T")
+
+
+class PreparedMembers:
+    """Members and their configuration; all that scores and bounds need of a model."""
+
+    def __init__(self, config: Config, members: tuple[Member, ...]) -> None:
+        self.config, self.members = config, members
+        self._derived: dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    def derived(self, make: Callable[[Config, Member], T]) -> tuple[T, ...]:
+        """What `make` gives for every member; made once."""
+        with self._lock:
+            if make not in self._derived:
+                self._derived[make] = tuple(make(self.config, m) for m in self.members)
+            return self._derived[make]  # type: ignore[no-any-return]
+
+    @property
+    def kernels(self) -> tuple[MemberKernel, ...]:
+        """The members packed for the compiled code."""
+        return self.derived(MemberKernel)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.config, self.members)
+
+
+class PreparedModel(PreparedMembers):
+    """A whole model, for explanations and decisions as well."""
+
+    def __init__(self, model: FittedModel) -> None:
+        super().__init__(model.config, model.members)
+        self.model = model
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.model,)

@@ -1,0 +1,92 @@
+"""Certificates in words. Bounds are rounded so that what is said is proven."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...certify.rows import FLAGS, Certificate, common_pattern
+from ...core.formatting import (
+    bounds_beside,
+    counted,
+    exact_number,
+    number,
+    rounded_down,
+    rounded_up,
+)
+
+if TYPE_CHECKING:
+    from ...certify.regions import RegionCertificate
+
+
+def certificate_text(certificate: Certificate, row: int) -> str:
+    """What is proven about one row's score."""
+    c = certificate
+    lines = [
+        f"Row {row}: score {number(c.score[row])}, proven to be at least "
+        f"{rounded_down(c.bound[row])} from its features alone"
+        f" ({rounded_down(c.bound_at_row[row])} given its code).",
+        f"It lies {rounded_down(c.distance[:, row].mean())} from what the model makes of "
+        f"rows beyond its intervals; {rounded_up(c.slack[:, row].mean())} of that may be "
+        f"lost (Lipschitz bound {rounded_up(c.lipschitz_bound.mean())}).",
+    ]
+    sides = common_pattern(c.pattern[:, row])
+    beyond = [
+        f"{c.feature_names[j]} ({'above' if sides[j] > 0 else 'below'})"
+        for j in np.flatnonzero(sides)
+    ]
+    lines.append(
+        f"Beyond the intervals of all units: {', '.join(beyond)}."
+        if beyond
+        else "On no feature is it beyond the intervals of all units."
+    )
+    for name, meaning in FLAGS.items():
+        if getattr(c, name)[row]:
+            lines.append(f"It is {meaning}; {_inlier_share(c, name)}.")
+    vacuous = int(c.n_vacuous_units.sum())
+    if vacuous:
+        total = c.n_units * len(c.n_vacuous_units)
+        verb = "constrains" if vacuous == 1 else "constrain"
+        lines.append(f"{vacuous} of {counted(total, 'unit')} {verb} nothing and raise no flag.")
+    return "\n".join(lines)
+
+
+def _inlier_share(certificate: Certificate, name: str) -> str:
+    rates = certificate.inlier_rates
+    if rates is None:
+        return "the model file does not say how many training rows are"
+    return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
+
+
+def region_text(certificate: RegionCertificate) -> str:
+    """A region, its bounds and the verdict; its ends in full, its bounds rounded outwards."""
+    c = certificate
+    bounded = [
+        f"{name} {_range(low, high)}"
+        for name, low, high in zip(c.feature_names, c.region_lower, c.region_upper, strict=True)
+        if np.isfinite(low) or np.isfinite(high)
+    ]
+    where = ", ".join(bounded) if bounded else "any values at all"
+    low, high = rounded_down(c.lower), rounded_up(c.upper)
+    if c.threshold is not None:
+        low, high, threshold = bounds_beside(c.lower, c.upper, c.threshold)
+    lines = [f"Every complete row with {where} scores between {low} and {high}."]
+    if c.threshold is not None:
+        verdict = {
+            "all flagged": "all of them are certain to be flagged",
+            "none flagged": "none of them can be flagged",
+            "undecided": "these bounds do not decide whether they are flagged; more splits "
+            "tighten them",
+        }[c.verdict]
+        lines.append(f"With the threshold at {threshold}, {verdict}.")
+    return "\n".join(lines)
+
+
+def _range(low: float, high: float) -> str:
+    lower, upper = exact_number(low), exact_number(high)
+    if low == high:
+        return f"= {lower}"
+    if np.isinf(low):
+        return f"≤ {upper}"
+    return f"≥ {lower}" if np.isinf(high) else f"in [{lower}, {upper}]"

@@ -1,0 +1,30 @@
+"""What would make a flagged row normal, in words."""
+
+from __future__ import annotations
+
+from ...core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
+from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
+
+
+def changes_text(nearest: NearestNormal, row: int) -> str:
+    """``Row 3 would be normal if amount came down to 12 (from 900).``"""
+    if not nearest.flagged[row]:
+        return f"Row {row} is not flagged: nothing needs to change."
+    if not nearest.found[row]:
+        among = ""
+        if len(nearest.feature_names) > N_CANDIDATES:
+            among = f" among its {N_CANDIDATES} most responsible ones"
+        return (
+            f"Row {row}: no change of up to {counted(nearest.max_changes, 'feature')}{among} was "
+            "found that makes it normal."
+        )
+    changes = [_change(nearest, change) for change in nearest.changes[row]]
+    return f"Row {row} would be normal if {listed(changes)}."
+
+
+def _change(nearest: NearestNormal, change: Change) -> str:
+    way = "came down" if change.suggested < change.value else "went up"
+    name = shown_name(nearest.feature_names[change.feature])
+    after = exact_number(change.suggested)
+    before = distinct_numbers(change.value, change.suggested)[0]
+    return f"{name} {way} to {after} (from {before})"

@@ -1,0 +1,100 @@
+"""Why a row scores as it does, in words: the headline, the reasons, and the one-line form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.formatting import distinct_numbers, number, percent, shown_name
+from ...explain.local_explanation import LocalExplanation
+from .ranges import range_text, rows_inside
+
+
+def headline(why: LocalExplanation, row: int) -> str:
+    """A row's score and pattern in a sentence or two."""
+    score, threshold = distinct_numbers(why.score[row], why.threshold)
+    verdict = "above" if why.flagged[row] else "not above"
+    p_value = f"p = {number(why.p_value[row], 2)}"
+    if not why.held_out:
+        p_value += ", optimistic: from the training rows"
+    outside, n_features = int((why.side[row] != 0).sum()), len(why.feature_names)
+    if outside == 0:
+        relation = "lies inside all its ranges"
+    elif outside == n_features:
+        relation = "leaves its only range" if n_features == 1 else f"leaves all {outside} ranges"
+    else:
+        relation = f"leaves {outside} of its {n_features} ranges"
+    inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
+    return (
+        f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
+        f"comes nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and "
+        f"{relation}."
+    )
+
+
+def reason(why: LocalExplanation, row: int, j: int) -> str:
+    """What there is to say about one cell, in one sentence."""
+    name, value = shown_name(why.feature_names[j]), why.value[row, j]
+    if np.isnan(value):
+        return f"{name} is missing; it carries nothing."
+    share = f"it carries {percent(why.share[row, j])} of the score."
+    lower, upper = why.lower[row, j], why.upper[row, j]
+    shown, low, up = distinct_numbers(value, lower, upper)
+    side = int(why.side[row, j])
+    if np.isnan(lower):
+        return f"{name} = {shown}, a feature that the pattern has no range for; {share}"
+    if why.constant[j]:
+        always = f"but was {low} in every" if side else "as in every"
+        return f"{name} = {shown}, {always} training row; {share}"
+    binds_below = bool(why.binds_below[row, j]) or side < 0
+    binds_above = bool(why.binds_above[row, j]) or side > 0
+    ends = range_text(lower, upper, low, up, binds_below, binds_above)
+    if side == 0:
+        return f"{name} = {shown} is {_within(why, row, j, low, up, ends)}; {share}"
+    relation = "not" if lower == upper else "above" if side > 0 else "below"
+    return f"{name} = {shown} is {relation} {ends}, {_known_from(why, row, j)}; {share}"
+
+
+def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
+    """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
+    parts = []
+    for j in why.order[row][:n_reasons]:
+        if not why.responsibility[row, j] > 0:
+            break
+        lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
+        value, low, up = distinct_numbers(why.value[row, j], lower, upper)
+        ends = range_text(lower, upper, low, up, True, True)
+        where = ("below", "within", "above")[side + 1] if lower != upper else "not"
+        share = percent(why.share[row, j])
+        parts.append(f"{why.feature_names[j]} = {value} {where} {ends} ({share})")
+    return "; ".join(parts)
+
+
+def _within(why: LocalExplanation, row: int, j: int, low: str, up: str, ends: str) -> str:
+    """Where an ordinary value lies, and what would fit the rest of the row better."""
+    binds_below, binds_above = why.binds_below[row, j], why.binds_above[row, j]
+    if why.lower[row, j] == why.upper[row, j]:
+        where = "as in the pattern"
+    elif not (binds_below or binds_above):
+        where = "an ordinary value"
+    elif binds_below != binds_above:
+        where = f"within its range (at {f'least {low}' if binds_below else f'most {up}'})"
+    else:
+        where = f"within {ends}"
+    value, expected = why.value[row, j], why.expected[row, j]
+    expected = np.round(expected) if why.whole[j] else expected
+    if np.isnan(expected) or expected == value:
+        return where
+    return f"{where}, while {distinct_numbers(expected, value)[0]} would fit the rest better"
+
+
+def _known_from(why: LocalExplanation, row: int, j: int) -> str:
+    """Which training rows the range is known from: those that are like this row otherwise."""
+    n_peers, n_inside = int(why.peers[row, j]), int(why.peers_inside[row, j])
+    if n_inside == 0:
+        return "the range of the pattern"
+    sampled = "" if why.counted_rows == why.n_rows else "sampled "
+    if n_peers == 1:
+        return f"the range of the one {sampled}training row that otherwise fits the pattern"
+    share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
+    rows = f"{n_peers:,} {sampled}training rows that otherwise fit the pattern"
+    return f"the range of {share} {rows}"
