@@ -27,11 +27,9 @@ nox.options.error_on_missing_interpreters = False  # the summary names those tha
 
 
 def constraints(python: str) -> list[str]:
-    """The pins for a Python: a file of its own, else the common one; for 3.10 it has no wheels."""
+    """The pins for a Python: a file of its own where there is one, else the common one."""
     own = ROOT / f"constraints-{python}.txt"
-    if own.exists():
-        return ["--constraint", str(own)]
-    return ["--constraint", str(ROOT / "constraints.txt")] if python != "3.10" else []
+    return ["--constraint", str(own if own.exists() else ROOT / "constraints.txt")]
 
 
 @nox.session(python=PYTHONS)
