@@ -317,3 +317,11 @@ SETTINGS = {**MODEL_SETTINGS, **RUN_SETTINGS}
 def parameters_section(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
     """The parameters section of a numpydoc docstring."""
     return "\n".join(setting.numpydoc() for setting in settings)
+
+
+Config.__doc__ = f"""{Config.__doc__}
+
+Parameters
+----------
+{parameters_section(MODEL_SETTINGS.values())}
+"""
