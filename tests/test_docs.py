@@ -56,3 +56,8 @@ def test_what_the_reference_describes_exists():
             module, _, name = path.rpartition(".")
             found = getattr(importlib.import_module(module), name, None)
             assert found or importlib.util.find_spec(path), f"{page.name} describes {path}"
+
+
+def test_every_public_name_can_be_imported():
+    for name in diffint.__all__:
+        assert getattr(diffint, name) is not None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .core.config import Config
 from .core.errors import (
     CalibrationWarning,
+    DiffIntError,
     InputError,
     InputWarning,
     ModelFileError,
@@ -22,6 +23,7 @@ __all__ = [
     "CalibrationWarning",
     "Config",
     "DiffInt",
+    "DiffIntError",
     "FittedModel",
     "InputError",
     "InputWarning",
@@ -33,7 +35,7 @@ __all__ = [
 
 # Imported when they are first asked for: scikit-learn takes a second, which nobody should wait for
 # who only wants the command's help.
-_LATER = {"DiffInt": ".estimator", "FittedModel": ".model"}
+_LATER = {"DiffInt": ".estimator", "FittedModel": ".core.model"}
 
 
 def __getattr__(name: str) -> Any:

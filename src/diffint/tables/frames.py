@@ -28,6 +28,40 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     they are checked against what it was fitted with. Arrays already in float64 or float32 are not
     copied, so a memory-mapped table stays on disk.
     """
+    matrix = None if reset else _ready_matrix(estimator, X)
+    if matrix is None:
+        matrix = _checked_matrix(estimator, X, reset)
+    _refuse_infinities(matrix, estimator)
+    return matrix
+
+
+def _ready_matrix(estimator: Any, X: Any) -> Matrix | None:
+    """`X` as a matrix where it obviously needs no check, None where it has to be looked at.
+
+    Most calls pass rows just like those of the fit; all checks together take longer than scoring.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        pandas = sys.modules.get("pandas")
+        if (
+            pandas is None
+            or type(X) is not pandas.DataFrame
+            or X.columns.tolist() != names.tolist()
+        ):
+            return None
+        if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes.array):
+            return None
+        X = X.to_numpy()
+        if X.dtype.kind in "iu":
+            X = X.astype(np.float64)
+    elif type(X) is not np.ndarray:
+        return None
+    usable = X.ndim == 2 and X.shape[1] == estimator.n_features_in_ and len(X) > 0
+    return X if usable and X.dtype in (np.float64, np.float32) else None
+
+
+def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
+    """`X` after all checks, or an error that says what is wrong with it."""
     frame = _as_pandas(X)
     if frame is not None:
         frame = _with_checked_names(frame, estimator, reset)
@@ -44,7 +78,6 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         matrix = check_array(values, estimator=estimator, input_name="X", **options)
     else:
         matrix = validate_data(estimator, values, reset=reset, **options)
-    _refuse_infinities(matrix, feature_names(estimator))
     return matrix
 
 
@@ -267,12 +300,13 @@ def _text_message(X: NDArray[Any]) -> str:
     return "X holds numbers written as text; convert it with X.astype(float)"
 
 
-def _refuse_infinities(matrix: Matrix, names: list[str]) -> None:
+def _refuse_infinities(matrix: Matrix, estimator: Any) -> None:
     for start in range(0, len(matrix), _BLOCK_ROWS):
         infinite = np.isinf(matrix[start : start + _BLOCK_ROWS])
         if infinite.any():
             j = int(np.flatnonzero(infinite.any(axis=0))[0])
             rows = np.flatnonzero(np.isinf(matrix[:, j]))
+            names = feature_names(estimator)
             raise InputError(
                 f"Input X contains infinity: column {names[j]!r} has {len(rows)} infinite "
                 f"value{'s' if len(rows) > 1 else ''} (first at row {rows[0]}); drop or cap them"
