@@ -1,0 +1,45 @@
+"""All engines behind one interface: the same runs give the same members but for rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diffint.core.config import RECOMMENDED
+from diffint.core.errors import InputError
+from diffint.engine.devices import engine_for, resolve_device
+from diffint.engine.interface import TrainingRun
+
+CONFIG = replace(RECOMMENDED, n_units=13, hidden_width=9, epochs=3, batch_size=16)
+
+
+def make_runs():
+    rows = np.random.default_rng(0).uniform(-1, 1, (70, 5)).astype(np.float32)
+    return [TrainingRun(rows[:n], np.random.SeedSequence(n)) for n in (50, 70)]
+
+
+def test_the_compiled_engine_is_the_reference_engine():
+    pytest.importorskip("torch")
+    losses = {"cpu": [], "reference": []}
+    trained = {
+        name: engine_for(name).train(
+            make_runs(), CONFIG, 1, lambda member, loss, name=name: losses[name].append(loss)
+        )
+        for name in losses
+    }
+    for fast, plain in zip(trained["cpu"], trained["reference"], strict=True):
+        for name, array in fast.parameters.arrays().items():
+            np.testing.assert_array_equal(fast.start.arrays()[name], plain.start.arrays()[name])
+            np.testing.assert_allclose(
+                array, plain.parameters.arrays()[name], atol=5e-3, err_msg=name
+            )
+        np.testing.assert_allclose(fast.history, plain.history, rtol=1e-3)
+        np.testing.assert_allclose(fast.support, plain.support, atol=1e-3)
+    np.testing.assert_allclose(losses["cpu"], losses["reference"], rtol=1e-3)
+    assert len(losses["cpu"]) == 2 * CONFIG.epochs
+
+
+def test_devices_that_do_not_exist():
+    with pytest.raises(InputError, match="is not one of 'auto', 'cpu', 'cuda'"):
+        resolve_device("tpu", 0.0)
+    assert resolve_device("cpu", 1e30) == "cpu"
