@@ -106,7 +106,7 @@ class PackedMembers:
         places[kernel.FIRST_FLOAT] = _FIRST_FLOAT
         places[kernel.FLOATS] = self._lay_out(self._shapes)
         places[kernel.FIRST_DOUBLE] = 1 + n_features
-        places[kernel.DOUBLES] = kernel.N_DOUBLES * n_features + 1
+        places[kernel.DOUBLES] = kernel.N_DOUBLES * outputs + 1
         rows = kernel.TILE_ROWS
         self._scratch_sizes = (
             self._lay_out(
@@ -118,7 +118,7 @@ class PackedMembers:
                     kernel.PRE: (rows, hidden),
                     kernel.ACTIVATION: (rows, hidden),
                     kernel.OUTPUT: (rows, outputs),
-                    kernel.ROW: (1, units),
+                    kernel.SEEN: (rows // DECODED_ROWS, units),
                     kernel.CODE: (BOUNDS * rows, units),
                 }
             ),
@@ -188,12 +188,19 @@ class PackedMembers:
         known = scaler.divisor > 0
         self._doubles[1 : 1 + n] += known | ~np.isnan(scaler.constant)
         start = int(self._places[kernel.FIRST_DOUBLE] + m * self._places[kernel.DOUBLES])
-        parts = self._doubles[start : start + kernel.N_DOUBLES * n].reshape(-1, n)
-        parts[kernel.OFFSET], parts[kernel.DIVISOR] = scaler.offset, scaler.divisor
-        parts[kernel.CONSTANT] = scaler.constant
-        parts[kernel.LOWER], parts[kernel.UPPER] = scaler.lower, scaler.upper
+        cells = int(self._places[kernel.CELLS])
+        parts = self._doubles[start : start + kernel.N_DOUBLES * cells].reshape(-1, cells)
+        parts[kernel.DIVISOR] = 1.0  # of the features that pad
+        for place, values in (
+            (kernel.OFFSET, scaler.offset),
+            (kernel.DIVISOR, scaler.divisor),
+            (kernel.CONSTANT, scaler.constant),
+            (kernel.LOWER, scaler.lower),
+            (kernel.UPPER, scaler.upper),
+        ):
+            parts[place, :n] = values
         is_odd = not known.all() or not np.isnan(scaler.constant).all()
-        self._doubles[start + kernel.N_DOUBLES * n] = is_odd
+        self._doubles[start + kernel.N_DOUBLES * cells] = is_odd
 
     def scores(self, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
         """The mean of the members' scores. → (rows,)"""
@@ -248,6 +255,7 @@ class PackedMembers:
                 self._places,
                 scratch.floats,
                 scratch.exponents,
+                scratch.doubles,
                 scores,
                 parts,
                 reconstructions,
@@ -301,13 +309,15 @@ class PackedMembers:
     def _new_scratch(self) -> _Scratch:
         rows, places = kernel.TILE_ROWS, self._places
         floats, exponents = self._scratch_sizes
+        cells = int(places[kernel.CELLS])
         scratch = _Scratch(
             np.zeros(floats, dtype=np.float32),
             np.zeros(exponents, dtype=np.int32),
-            np.zeros(rows * (self.n_members + self.n_features)),
+            np.full(rows * (cells + self.n_members + self.n_features), np.nan),
         )
-        start, cells = int(places[kernel.CLIPPED]), int(places[kernel.CELLS])
-        scratch.floats[start : start + rows * cells] = np.nan  # what pads is missing
+        # What pads is missing, and stays so.
+        start = int(places[kernel.CLIPPED])
+        scratch.floats[start : start + rows * cells] = np.nan
         start, hidden = int(places[kernel.EVERY]), int(places[kernel.HIDDEN])
         scratch.exponents[start : start + hidden] = np.arange(hidden)
         return scratch

@@ -23,7 +23,16 @@ from ..compiling import flush_tiny_numbers, set_float_mode
 from ..intervals.cpu import LANES, exp, log
 from ..intervals.product_tile import multiply_features
 from .forward import NORM_EPSILON
-from .score_tiles import BOUNDED_ROWS, BOUNDS, DECODED_ROWS, multiply_bounded, multiply_listed
+from .score_tiles import (
+    BOUNDED_ROWS,
+    BOUNDS,
+    DECODED_ROWS,
+    mean_error,
+    multiply_bounded,
+    multiply_listed,
+    scale_cells,
+    softmax_codes,
+)
 
 TILE_ROWS = 32
 # A code below it counts as 0. Far below float32's resolution of a sum of codes (2⁻²⁴), so that no
@@ -40,11 +49,11 @@ FLOATS, DOUBLES, FIRST_FLOAT, FIRST_DOUBLE = 13, 14, 15, 16  # sizes of a member
 P, Q, C = 17, 18, 19  # or lower, upper and nothing
 HIDDEN_WEIGHT, HIDDEN_BIAS, GAIN, SHIFT, OUTPUT_WEIGHT, OUTPUT_BIAS = 20, 21, 22, 23, 24, 25
 BOX_LOWER, BOX_UPPER, CENTER, BOX_HALF_WIDTH = 26, 27, 28, 29
-CLIPPED, TARGET, U, V, CODE, PRE, ACTIVATION, OUTPUT, ROW = 30, 31, 32, 33, 34, 35, 36, 37, 38
+CLIPPED, TARGET, U, V, CODE, PRE, ACTIVATION, OUTPUT, SEEN = 30, 31, 32, 33, 34, 35, 36, 37, 38
 EXPONENT, LISTED, EVERY = 39, 40, 41  # of the scratch space of int32
 N_PLACES = 42
 
-# Parts of a member's float64 parameters, in multiples of the features; a flag follows them.
+# Parts of a member's float64 parameters, in multiples of the padded features; a flag follows them.
 OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4
 N_DOUBLES = 5
 
@@ -53,7 +62,6 @@ _UNCLIPPED_LIMIT, _APART = 1e15, 2.0  # as in `scaling`
 _ITEM = 4  # bytes of a float32 or int32
 # The largest code of a row is above 1/2 before it is divided by the sum: half the floor.
 _SMALLEST = np.float32(CODE_FLOOR / 2)
-_FAR = np.int32(64)  # an exponent that is under the floor for certain
 NEVER = np.int32(1 << 29)  # an exponent that no box reaches
 _MOST = np.float32(1e8)  # 1 / MIN_MEMBERSHIP
 _MANTISSA, _ONE_BITS = np.int32(0x7FFFFF), np.int32(0x3F800000)
@@ -76,48 +84,63 @@ def _doubles_at(_typing: Any, _address: Any) -> Any:
 
 
 @compiled
-def _scale_row(row, doubles, start, clips, clipped, target, unclipped):
-    """A row of x as the encoder and the error want it: the operations of `Scaler.transform`.
+def _scale_row(row, doubles, start, places, unclipped, scratch, b):
+    """Row b of the tile as the encoder and the error want it: as `Scaler.transform` does it.
 
-    row: (features,) float64; clipped, target: (features,) float32, filled. `unclipped` says which
-    of the two values of a map that clips is the target. → how many cells are missing
+    row: (padded features,) float64, NaN where it pads. `unclipped` says which of the two values of
+    a map that clips is the target. → whether cells may be missing
     """
-    features = row.shape[0]
-    offset = doubles[start + OFFSET * features : start + (OFFSET + 1) * features]
-    divisor = doubles[start + DIVISOR * features : start + (DIVISOR + 1) * features]
-    lower, upper = doubles[start + LOWER * features], doubles[start + UPPER * features]
-    low, high = lower, upper
-    lowest, highest = 2 * lower - upper, 2 * upper - lower
+    features, cells = places[FEATURES], places[CELLS]
+    low, high = doubles[start + LOWER * cells], doubles[start + UPPER * cells]
+    lowest, highest = 2 * low - high, 2 * high - low
+    clips = places[CLIPS] != 0
     if not clips:
         low, lowest = -_UNCLIPPED_LIMIT, -_UNCLIPPED_LIMIT
         high, highest = _UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT
     if not unclipped:
         lowest, highest = low, high
-    for j in range(features):
-        scaled = (row[j] - offset[j]) / divisor[j]
-        inner = low if scaled < low else scaled
-        inner = high if inner > high else inner
-        outer = lowest if scaled < lowest else scaled
-        outer = highest if outer > highest else outer
-        clipped[j] = np.float32(inner)
-        target[j] = np.float32(outer)
-    if doubles[start + N_DOUBLES * features] > 0.0:  # it has features without a range
-        _scale_odd_cells(row, doubles, start, clips, clipped, target, low, high, lowest, highest)
-    missing = 0
-    for j in range(features):
-        missing += clipped[j] != clipped[j]
-    return missing
+    clipped, target = places[CLIPPED] + b * cells, places[TARGET] + b * cells
+    missing = scale_cells(
+        row.ctypes.data,
+        doubles.ctypes.data + (start + OFFSET * cells) * 8,
+        doubles.ctypes.data + (start + DIVISOR * cells) * 8,
+        cells // LANES,
+        scratch.ctypes.data + clipped * _ITEM,
+        scratch.ctypes.data + target * _ITEM,
+        low,
+        high,
+        lowest,
+        highest,
+    )
+    if doubles[start + N_DOUBLES * cells] > 0.0:  # it has features without a range
+        _scale_odd_cells(
+            row[:features],
+            doubles,
+            start,
+            cells,
+            clips,
+            scratch[clipped : clipped + features],
+            scratch[target : target + features],
+            low,
+            high,
+            lowest,
+            highest,
+        )
+        return True
+    return missing > cells - features
 
 
 @compiled
-def _scale_odd_cells(row, doubles, start, clips, clipped, target, low, high, lowest, highest):
+def _scale_odd_cells(
+    row, doubles, start, cells, clips, clipped, target, low, high, lowest, highest
+):
     """The cells of constant and never-seen features."""
     features = row.shape[0]
     for j in range(features):
-        constant = doubles[start + CONSTANT * features + j]
+        constant = doubles[start + CONSTANT * cells + j]
         value = row[j]
         if constant != constant:
-            if doubles[start + DIVISOR * features + j] > 0.0:
+            if doubles[start + DIVISOR * cells + j] > 0.0:
                 continue
             clipped[j] = _NAN
             target[j] = _NAN
@@ -126,7 +149,7 @@ def _scale_odd_cells(row, doubles, start, clips, clipped, target, low, high, low
             target[j] = _NAN
         elif not clips:
             side = 1.0 if value > constant else (-1.0 if value < constant else 0.0)
-            apart = doubles[start + LOWER * features + j] + _APART * side
+            apart = doubles[start + LOWER * cells + j] + _APART * side
             apart = low if apart < low else (high if apart > high else apart)
             clipped[j] = np.float32(apart)
             target[j] = np.float32(apart)
@@ -225,7 +248,7 @@ def _products(floats, member, places, inverse, rows, missing, scratch, exponents
                 exponents.ctypes.data + (exponent + b * units + k) * _ITEM,
                 units * _ITEM,
             )
-    if missing == 0:
+    if not missing:
         return
     for b in range(rows):
         for j in range(places[FEATURES]):
@@ -238,48 +261,38 @@ def _products(floats, member, places, inverse, rows, missing, scratch, exponents
                 )
 
 
-@compiled_sums
-def _codes(code, exponent, n_units):
-    """Softmax over the units, in place of the mantissas; (padded units,) both.
-
-    2^−exponent / mantissa over its sum. Exponents are taken from the smallest; units that only pad
-    get 0, and so do those under the floor, before the sum is taken.
-    """
-    units = code.shape[0]
-    for k in range(n_units, units):
-        exponent[k] = NEVER
-    smallest = exponent[0]
-    for k in range(units):
-        smallest = min(smallest, exponent[k])
-    total = _ZERO
-    for k in range(units):
-        gap = min(exponent[k] - smallest, _FAR)
-        value = bits_float((np.int32(127) - gap) << np.int32(23)) / code[k]
-        value = value if value >= _SMALLEST else _ZERO
-        code[k] = value
-        total += value
-    scale = _ONE / total
-    for k in range(units):
-        code[k] *= scale
+@compiled
+def _codes(places, code, exponent, rows, scratch, exponents):
+    """Codes of the tile's rows in place of the mantissas at `code`, and the rows that only pad."""
+    units, seen = places[UNITS], places[SEEN]
+    full = (rows + DECODED_ROWS - 1) // DECODED_ROWS * DECODED_ROWS
+    totals = scratch[seen : seen + full // DECODED_ROWS * units]
+    for i in range(totals.shape[0]):
+        totals[i] = _ZERO
+    rest = scratch[code + rows * units : code + full * units]
+    for i in range(rest.shape[0]):
+        rest[i] = _ZERO
+    at = scratch.ctypes.data
+    for b in range(rows):
+        softmax_codes(
+            at + (code + b * units) * _ITEM,
+            exponents.ctypes.data + (exponent + b * units) * _ITEM,
+            at + (seen + b // DECODED_ROWS * units) * _ITEM,
+            units // LANES,
+            places[TRUE_UNITS],
+            _SMALLEST,
+        )
 
 
 # --- Decoder -------------------------------------------------------------------------------------
 
 
 @compiled
-def _list_units(scratch, code, units, exponents, listed, row):
-    """List the units that have a code above 0 in any of DECODED_ROWS rows. → how many"""
-    seen = scratch[row : row + units]
-    for k in range(units):
-        seen[k] = _ZERO
-    for b in range(DECODED_ROWS):
-        codes = scratch[code + b * units : code + (b + 1) * units]
-        for k in range(units):
-            seen[k] += codes[k]
-    places = exponents[listed : listed + units]
+def _list_units(seen, listed):
+    """List the units that have a code above 0 in a block of rows; (units,) both. → how many"""
     count = 0
-    for k in range(units):
-        places[count] = np.int32(k)
+    for k in range(seen.shape[0]):
+        listed[count] = np.int32(k)
         count += 1 if seen[k] > _ZERO else 0
     return count
 
@@ -316,16 +329,13 @@ def _decode(floats, member, places, code, rows, scratch, exponents):
     """Reconstructions of the tile's rows from the codes at `code` in the scratch space."""
     units, hidden, outputs = places[UNITS], places[HIDDEN], places[OUTPUTS]
     full = (rows + DECODED_ROWS - 1) // DECODED_ROWS * DECODED_ROWS
-    rest = scratch[code + rows * units : code + full * units]
-    for i in range(rest.shape[0]):
-        rest[i] = _ZERO
     at, weights = scratch.ctypes.data, floats.ctypes.data + member * _ITEM
     lists = exponents.ctypes.data
     pre, activation, output = places[PRE], places[ACTIVATION], places[OUTPUT]
     _start_with(scratch, pre, full, hidden, floats, member + places[HIDDEN_BIAS])
     for b in range(0, full, DECODED_ROWS):
-        listed = places[LISTED]
-        count = _list_units(scratch, code + b * units, units, exponents, listed, places[ROW])
+        listed, seen = places[LISTED], places[SEEN] + b // DECODED_ROWS * units
+        count = _list_units(scratch[seen : seen + units], exponents[listed : listed + units])
         for n in range(0, hidden, LANES):
             multiply_listed(
                 at + (pre + b * hidden + n) * _ITEM,
@@ -370,18 +380,6 @@ def _decode(floats, member, places, code, rows, scratch, exponents):
 # --- Scores --------------------------------------------------------------------------------------
 
 
-@compiled_sums
-def _mean_error(target, output):
-    """Mean absolute difference over the present features, 0 where there are none."""
-    total, present = 0.0, 0.0
-    for j in range(target.shape[0]):
-        missing = target[j] != target[j]
-        error = abs(np.float64(target[j]) - np.float64(output[j]))
-        total += 0.0 if missing else error
-        present += 0.0 if missing else 1.0
-    return total / max(present, 1.0)
-
-
 @compiled
 def _add_parts(target, output, members, parts):
     """Add each feature's part of one member's error to parts (features,)."""
@@ -394,21 +392,23 @@ def _add_parts(target, output, members, parts):
 
 
 @compiled
-def _read_tile(x, start, rows, doubles, member, places, unclipped, scratch):
-    """Scale the tile's rows for one member. → how many cells are missing"""
-    features, cells = places[FEATURES], places[CELLS]
-    missing = 0
+def _read_tile(x, start, rows, cells, wide):
+    """Copy rows of x to the head of wide, (rows, padded features); what pads there is NaN."""
     for b in range(rows):
-        clipped, target = places[CLIPPED] + b * cells, places[TARGET] + b * cells
-        missing += _scale_row(
-            x[start + b],
-            doubles,
-            places[FIRST_DOUBLE] + member * places[DOUBLES],
-            places[CLIPS] != 0,
-            scratch[clipped : clipped + features],
-            scratch[target : target + features],
-            unclipped,
-        )
+        row, copied = x[start + b], wide[b * cells : (b + 1) * cells]
+        for j in range(row.shape[0]):
+            copied[j] = row[j]
+
+
+@compiled
+def _scale_tile(wide, rows, doubles, member, places, unclipped, scratch):
+    """Scale the tile's rows for one member. → whether any cell may be missing"""
+    cells = places[CELLS]
+    first = places[FIRST_DOUBLE] + member * places[DOUBLES]
+    missing = False
+    for b in range(rows):
+        row = wide[b * cells : (b + 1) * cells]
+        missing |= _scale_row(row, doubles, first, places, unclipped, scratch, b)
     return missing
 
 
@@ -436,6 +436,7 @@ def score_rows(
     places,
     scratch,
     exponents,
+    wide,
     scores,
     parts,
     reconstructions,
@@ -457,10 +458,12 @@ def score_rows(
     inverse = np.float32(doubles[0])
     members = np.float64(last_member - first_member)
     n_units, outputs = places[TRUE_UNITS], places[OUTPUTS]
+    unclipped = places[UNCLIPPED] != 0
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
         rows = min(TILE_ROWS, n_rows - start)
         row = first_row + start
+        _read_tile(x, start, rows, cells, wide)
         for b in range(rows):
             scores[row + b] = 0.0
         if parts.shape[0] > 0:
@@ -470,24 +473,29 @@ def score_rows(
         for m in range(first_member, last_member):
             member = places[FIRST_FLOAT] + m * places[FLOATS]
             set_float_mode(mode)  # a column of tiny values is scaled as exactly as any other
-            missing = _read_tile(x, start, rows, doubles, m, places, places[UNCLIPPED] != 0, scratch)
+            missing = _scale_tile(wide, rows, doubles, m, places, unclipped, scratch)
             flush_tiny_numbers()
             _set_exponentials(places, inverse, rows, scratch)
             _products(floats, member, places, inverse, rows, missing, scratch, exponents)
-            for b in range(rows):
-                first, power = places[CODE] + b * units, places[EXPONENT] + b * units
-                code, exponent = scratch[first : first + units], exponents[power : power + units]
-                if logs.shape[0] > 0:
-                    bias = np.int32(127 * places[GROUPS])
+            if logs.shape[0] > 0:
+                bias = np.int32(127 * places[GROUPS])
+                for b in range(rows):
+                    first, power = places[CODE] + b * units, places[EXPONENT] + b * units
+                    code = scratch[first : first + n_units]
+                    exponent = exponents[power : power + n_units]
                     log_box = logs[row + b]
                     for k in range(n_units):
                         log_box[k] = -(np.float32(exponent[k] - bias) * _LN2 + log(code[k]))
-                _codes(code, exponent, n_units)
+            _codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
             _decode(floats, member, places, places[CODE], rows, scratch, exponents)
             for b in range(rows):
                 first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
                 target, output = scratch[first : first + features], scratch[at : at + features]
-                scores[row + b] += _mean_error(target, output)
+                scores[row + b] += mean_error(
+                    scratch.ctypes.data + first * _ITEM,
+                    scratch.ctypes.data + at * _ITEM,
+                    cells // LANES,
+                )
                 if parts.shape[0] > 0:
                     _add_parts(target, output, members, parts[row + b])
                 if reconstructions.shape[0] > 0:
@@ -601,11 +609,11 @@ def _set_excess(target, floats, member, places, unit, excess):
 
 
 @compiled
-def _add_distances(target, output, doubles, start, beyond, expectation, distance):
+def _add_distances(target, output, doubles, start, cells, beyond, expectation, distance):
     """Add one reconstruction to what is expected and to how far the row is from that."""
     features = target.shape[0]
-    lower = doubles[start + LOWER * features : start + (LOWER + 1) * features]
-    upper = doubles[start + UPPER * features : start + (UPPER + 1) * features]
+    lower = doubles[start + LOWER * cells : start + (LOWER + 1) * cells]
+    upper = doubles[start + UPPER * cells : start + (UPPER + 1) * cells]
     for j in range(features):
         value, expected = np.float64(target[j]), np.float64(output[j])
         nearest = lower[j] if value < lower[j] else (upper[j] if value > upper[j] else value)
@@ -615,14 +623,14 @@ def _add_distances(target, output, doubles, start, beyond, expectation, distance
 
 
 @compiled
-def _add_expected(expectation, doubles, start, expected):
+def _add_expected(expectation, doubles, start, cells, expected):
     """Add one member's expectation in original units, where it knows the feature."""
     features = expectation.shape[0]
     for j in range(features):
-        divisor = doubles[start + DIVISOR * features + j]
-        constant = doubles[start + CONSTANT * features + j]
+        divisor = doubles[start + DIVISOR * cells + j]
+        constant = doubles[start + CONSTANT * cells + j]
         if divisor > 0.0:
-            expected[j] += expectation[j] * divisor + doubles[start + OFFSET * features + j]
+            expected[j] += expectation[j] * divisor + doubles[start + OFFSET * cells + j]
         elif constant == constant:
             expected[j] += constant
 
@@ -657,12 +665,15 @@ def explain_rows(
     features, units, cells = places[FEATURES], places[UNITS], places[CELLS]
     x = carray(_doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])
-    members, n_units, outputs = places[MEMBERS], places[TRUE_UNITS], places[OUTPUTS]
+    members, outputs = places[MEMBERS], places[OUTPUTS]
+    reaches = TILE_ROWS * cells  # in wide, after the rows themselves
+    expectations = reaches + TILE_ROWS * members
     knowing = doubles[1 : 1 + features]
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
         rows = min(TILE_ROWS, n_rows - start)
         row = first_row + start
+        _read_tile(x, start, rows, cells, wide)
         for b in range(rows):
             for j in range(features):
                 expected[row + b, j] = 0.0
@@ -671,7 +682,7 @@ def explain_rows(
             member = places[FIRST_FLOAT] + m * places[FLOATS]
             first_double = places[FIRST_DOUBLE] + m * places[DOUBLES]
             set_float_mode(mode)
-            _read_tile(x, start, rows, doubles, m, places, True, scratch)
+            _scale_tile(wide, rows, doubles, m, places, True, scratch)
             flush_tiny_numbers()
             _set_exponentials(places, inverse, rows, scratch)
             _bounded_products(floats, member, places, inverse, rows, scratch, exponents)
@@ -685,40 +696,37 @@ def explain_rows(
                 )
                 target = places[TARGET] + b * cells
                 units_of[row + b, m] = unit
-                wide[b * members + m] = _reach(
+                wide[reaches + b * members + m] = _reach(
                     scratch[target : target + features], floats, member, places, unit
                 )
             for i in range(TILE_ROWS * features):
-                wide[TILE_ROWS * members + i] = 0.0
+                wide[expectations + i] = 0.0
             for f in range(BOUNDS):
                 code = places[CODE] + f * TILE_ROWS * units
                 power = places[EXPONENT] + f * TILE_ROWS * units
-                for b in range(rows):
-                    _codes(
-                        scratch[code + b * units : code + (b + 1) * units],
-                        exponents[power + b * units : power + (b + 1) * units],
-                        n_units,
-                    )
+                _codes(places, code, power, rows, scratch, exponents)
                 _decode(floats, member, places, code, rows, scratch, exponents)
                 for b in range(rows):
                     first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
-                    total = TILE_ROWS * members + b * features
+                    total = expectations + b * features
                     _add_distances(
                         scratch[first : first + features],
                         scratch[at : at + features],
                         doubles,
                         first_double,
+                        cells,
                         BEYOND_WEIGHT,
                         wide[total : total + features],
                         responsibility[row + b],
                     )
             for b in range(rows):
-                total = TILE_ROWS * members + b * features
+                total = expectations + b * features
                 _add_expected(
-                    wide[total : total + features], doubles, first_double, expected[row + b]
+                    wide[total : total + features], doubles, first_double, cells, expected[row + b]
                 )
         for b in range(rows):
-            reach = wide[b * members : (b + 1) * members]
+            at = reaches + b * members
+            reach = wide[at : at + members]
             chosen = 0
             for m in range(members):
                 before = 0
@@ -729,15 +737,9 @@ def explain_rows(
             middle[row + b] = chosen
             set_float_mode(mode)
             target = places[TARGET] + b * cells
-            _scale_row(
-                x[start + b],
-                doubles,
-                places[FIRST_DOUBLE] + chosen * places[DOUBLES],
-                places[CLIPS] != 0,
-                scratch[places[CLIPPED] + b * cells : places[CLIPPED] + b * cells + features],
-                scratch[target : target + features],
-                True,
-            )
+            first = places[FIRST_DOUBLE] + chosen * places[DOUBLES]
+            x_row = wide[b * cells : (b + 1) * cells]
+            _scale_row(x_row, doubles, first, places, True, scratch, b)
             flush_tiny_numbers()
             _set_excess(
                 scratch[target : target + features],

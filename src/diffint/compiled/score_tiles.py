@@ -196,3 +196,208 @@ def multiply_bounded(
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 12), generate
+
+
+_WIDE = ir.VectorType(ir.DoubleType(), LANES)
+_TRUTHS = ir.VectorType(ir.IntType(1), LANES)
+
+
+def _loop(builder: Any, count: Any, starts: list[Any], body: Any) -> list[Any]:
+    """`for i in range(count)` with running values; count ≥ 1.
+
+    body(i, values) → the next values; → the last ones
+    """
+    before = builder.block
+    loop = builder.append_basic_block("loop")
+    after = builder.append_basic_block("after")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    i = builder.phi(_INT)
+    i.add_incoming(ir.Constant(_INT, 0), before)
+    values = [builder.phi(start.type) for start in starts]
+    following = body(i, values)
+    for value, start, next_value in zip(values, starts, following, strict=True):
+        value.add_incoming(start, before)
+        value.add_incoming(next_value, loop)
+    step = builder.add(i, ir.Constant(_INT, 1))
+    i.add_incoming(step, loop)
+    builder.cbranch(builder.icmp_signed("<", step, count), loop, after)
+    builder.position_at_end(after)
+    return following  # type: ignore[no-any-return]
+
+
+def _fold(builder: Any, vector: Any, combine: Any) -> Any:
+    """All lanes of a vector as one value, halves first: always in the same order."""
+    lanes = ir.VectorType(ir.IntType(32), LANES)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    width = LANES // 2
+    while width:
+        upper = ir.Constant(lanes, [(i + width) % LANES for i in range(LANES)])
+        vector = combine(vector, builder.shuffle_vector(vector, undefined, upper))
+        width //= 2
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+def _constant(kind: Any, value: Any) -> Any:
+    return ir.Constant(kind, [value] * LANES)
+
+
+def _splat(builder: Any, value: Any, kind: Any) -> Any:
+    undefined = ir.Constant(kind, ir.Undefined)
+    single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(single, undefined, _FIRST_LANE)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def scale_cells(
+    _typing: Any,
+    x: Any,
+    offset: Any,
+    divisor: Any,
+    vectors: Any,
+    clipped: Any,
+    target: Any,
+    low: Any,
+    high: Any,
+    lowest: Any,
+    highest: Any,
+) -> Any:
+    """clipped = (x − offset) / divisor between low and high, target between lowest and highest.
+
+    x, offset, divisor: addresses of `vectors` · LANES float64; clipped, target: of as many float32.
+    NaN stays NaN. → whether there is any
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        x, offset, divisor, vectors, clipped, target, *ends = arguments
+        code = _Code(builder)
+        low, high, lowest, highest = (_splat(builder, end, _WIDE) for end in ends)
+
+        def bounded(value: Any, least: Any, most: Any) -> Any:
+            value = builder.select(builder.fcmp_ordered("<", value, least), least, value)
+            value = builder.select(builder.fcmp_ordered(">", value, most), most, value)
+            return builder.fptrunc(value, _VECTOR)
+
+        def body(i: Any, values: list[Any]) -> list[Any]:
+            wide = builder.mul(i, code.number(LANES * 8))
+            narrow = builder.mul(i, code.number(LANES * _ITEM))
+            value, start, range_ = (
+                builder.load(code.pointer(builder.add(a, wide), _WIDE), align=8)
+                for a in (x, offset, divisor)
+            )
+            scaled = builder.fdiv(builder.fsub(value, start), range_)
+            code.store(bounded(scaled, low, high), builder.add(clipped, narrow))
+            code.store(bounded(scaled, lowest, highest), builder.add(target, narrow))
+            missing = builder.fcmp_unordered("uno", scaled, scaled)
+            bits = builder.zext(builder.bitcast(missing, ir.IntType(LANES)), _INT)
+            # Padding is missing as well: count what the caller did not put there.
+            return [builder.add(values[0], builder.ctpop(bits))]
+
+        return _loop(builder, vectors, [code.number(0)], body)[0]
+
+    kinds = [types.int64] * 6 + [types.float64] * 4
+    return types.int64(*kinds), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def softmax_codes(
+    _typing: Any,
+    mantissa: Any,
+    exponent: Any,
+    seen: Any,
+    vectors: Any,
+    units: Any,
+    smallest: Any,
+) -> Any:
+    """Codes from products, in place of the mantissas, and added to `seen`.
+
+    mantissa, seen: addresses of `vectors` · LANES float32; exponent: of as many int32. A code is
+    2^−exponent / mantissa over its sum. Exponents are taken from the smallest; units from `units`
+    on only pad and get 0, and so do those whose value is below `smallest` (float32), before the
+    sum is taken.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        mantissa, exponent, seen, vectors, units, floor = arguments
+        code = _Code(builder)
+        lanes = ir.Constant(_BITS, list(range(LANES)))
+        floors, zero = _splat(builder, floor, _VECTOR), _constant(_VECTOR, 0.0)
+        count = _splat(builder, builder.trunc(units, ir.IntType(32)), _BITS)
+
+        def at(address: Any, i: Any) -> Any:
+            return builder.add(address, builder.mul(i, code.number(LANES * _ITEM)))
+
+        def least(a: Any, b: Any) -> Any:
+            return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+        def powers(i: Any) -> Any:
+            first = builder.trunc(builder.mul(i, code.number(LANES)), ir.IntType(32))
+            unit = builder.add(lanes, _splat(builder, first, _BITS))
+            pads = builder.icmp_signed(">=", unit, count)
+            never = _constant(_BITS, 1 << 29)
+            return builder.select(pads, never, code.vector(at(exponent, i), _BITS))
+
+        def find_smallest(i: Any, values: list[Any]) -> list[Any]:
+            return [least(values[0], powers(i))]
+
+        start = _constant(_BITS, 1 << 29)
+        nearest = _fold(builder, _loop(builder, vectors, [start], find_smallest)[0], least)
+        nearest = _splat(builder, nearest, _BITS)
+
+        def make_values(i: Any, values: list[Any]) -> list[Any]:
+            gap = least(builder.sub(powers(i), nearest), _constant(_BITS, 64))
+            bits = builder.shl(builder.sub(_constant(_BITS, 127), gap), _constant(_BITS, 23))
+            place = at(mantissa, i)
+            value = builder.fdiv(builder.bitcast(bits, _VECTOR), code.vector(place))
+            value = builder.select(builder.fcmp_ordered(">=", value, floors), value, zero)
+            code.store(value, place)
+            return [builder.fadd(values[0], value)]
+
+        total = _loop(builder, vectors, [zero], make_values)[0]
+        total = _fold(builder, total, builder.fadd)
+        scale = _splat(builder, builder.fdiv(ir.Constant(_FLOAT, 1.0), total), _VECTOR)
+
+        def divide(i: Any, _values: list[Any]) -> list[Any]:
+            place, sums = at(mantissa, i), at(seen, i)
+            value = builder.fmul(code.vector(place), scale)
+            code.store(value, place)
+            code.store(builder.fadd(code.vector(sums), value), sums)
+            return []
+
+        _loop(builder, vectors, [], divide)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5, types.float32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def mean_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
+    """Mean absolute difference, in float64, where the target is no NaN; 0 where it always is.
+
+    target, output: addresses of `vectors` · LANES float32.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        target, output, vectors = arguments
+        code = _Code(builder)
+        zero, one = _constant(_WIDE, 0.0), _constant(_WIDE, 1.0)
+
+        def body(i: Any, values: list[Any]) -> list[Any]:
+            step = builder.mul(i, code.number(LANES * _ITEM))
+            wanted, made = (code.vector(builder.add(a, step)) for a in (target, output))
+            error = builder.fsub(builder.fpext(wanted, _WIDE), builder.fpext(made, _WIDE))
+            negative = builder.fcmp_ordered("<", error, zero)
+            error = builder.select(negative, builder.fsub(zero, error), error)
+            present = builder.fcmp_ordered("ord", wanted, wanted)
+            return [
+                builder.fadd(values[0], builder.select(present, error, zero)),
+                builder.fadd(values[1], builder.select(present, one, zero)),
+            ]
+
+        total, present = _loop(builder, vectors, [zero, zero], body)
+        total, present = (_fold(builder, value, builder.fadd) for value in (total, present))
+        none = builder.fcmp_ordered("<", present, ir.Constant(ir.DoubleType(), 1.0))
+        present = builder.select(none, ir.Constant(ir.DoubleType(), 1.0), present)
+        return builder.fdiv(total, present)
+
+    return types.float64(*[types.int64] * 3), generate
