@@ -197,6 +197,8 @@ class PackedMembers:
             (kernel.CONSTANT, scaler.constant),
             (kernel.LOWER, scaler.lower),
             (kernel.UPPER, scaler.upper),
+            (kernel.TO_FACTOR, scaler.divisor),
+            (kernel.TO_OFFSET, np.where(known, scaler.offset, np.nan_to_num(scaler.constant))),
         ):
             parts[place, :n] = values
         is_odd = not known.all() or not np.isnan(scaler.constant).all()

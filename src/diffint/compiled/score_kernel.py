@@ -21,16 +21,18 @@ from numba.extending import intrinsic
 from ..compiling import bits_float, compiled, compiled_sums, float_bits
 from ..compiling import flush_tiny_numbers, set_float_mode
 from ..intervals.cpu import LANES, exp, log
-from ..intervals.product_tile import multiply_features
 from .forward import NORM_EPSILON
 from .score_tiles import (
     BOUNDED_ROWS,
     BOUNDS,
     DECODED_ROWS,
+    FACTOR_ROWS,
     mean_error,
     multiply_bounded,
+    multiply_factors,
     multiply_listed,
     scale_cells,
+    smallest_product,
     softmax_codes,
 )
 
@@ -55,7 +57,8 @@ N_PLACES = 42
 
 # Parts of a member's float64 parameters, in multiples of the padded features; a flag follows them.
 OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4
-N_DOUBLES = 5
+TO_FACTOR, TO_OFFSET = 5, 6  # back to original units: 0 where the member knows nothing
+N_DOUBLES = 7
 
 BEYOND_WEIGHT = 4.0  # as in `attribution`
 _UNCLIPPED_LIMIT, _APART = 1e15, 2.0  # as in `scaling`
@@ -182,7 +185,7 @@ def _by_difference(cells, floats, lower, upper, places, inverse, most, mantissa,
     """A row's ∏_j min(1/I, most) where exponentials of the cells themselves would overflow.
 
     cells: (features,); lower, upper: where the bounds lie in floats; mantissa, exponent: (units,),
-    filled as `multiply_features` does.
+    filled as `multiply_factors` does.
     """
     features, units = places[FEATURES], places[UNITS]
     for k in range(units):
@@ -213,9 +216,24 @@ def _take_out(c, mantissa, exponent):
 
 
 @compiled
+def _take_out_missing(floats, member, places, code, exponent, rows, scratch, exponents):
+    """Take the missing cells' factors out of the tile's products at `code` and `exponent`."""
+    units, cells = places[UNITS], places[CELLS]
+    for b in range(rows):
+        for j in range(places[FEATURES]):
+            if scratch[places[U] + b * cells + j] == _ZERO:
+                start = member + places[C] + j * units
+                _take_out(
+                    floats[start : start + units],
+                    scratch[code + b * units : code + (b + 1) * units],
+                    exponents[exponent + b * units : exponent + (b + 1) * units],
+                )
+
+
+@compiled
 def _products(floats, member, places, inverse, rows, missing, scratch, exponents):
     """∏_j 1/I of the tile's rows as mantissa, in place of the codes, and exponent."""
-    units, cells = places[UNITS], places[CELLS]
+    units, cells, features = places[UNITS], places[CELLS], places[FEATURES]
     code, exponent = places[CODE], places[EXPONENT]
     if places[BY_DIFFERENCE]:
         for b in range(rows):
@@ -233,9 +251,9 @@ def _products(floats, member, places, inverse, rows, missing, scratch, exponents
             )
         return
     at, bounds = scratch.ctypes.data, floats.ctypes.data + member * _ITEM
-    for b in range(0, rows, 4):
+    for b in range(0, rows, FACTOR_ROWS):
         for k in range(0, units, LANES):
-            multiply_features(
+            multiply_factors(
                 at + (places[U] + b * cells) * _ITEM,
                 at + (places[V] + b * cells) * _ITEM,
                 cells * _ITEM,
@@ -243,22 +261,13 @@ def _products(floats, member, places, inverse, rows, missing, scratch, exponents
                 bounds + (places[Q] + k) * _ITEM,
                 bounds + (places[C] + k) * _ITEM,
                 units * _ITEM,
-                places[GROUPS],
+                features,
                 at + (code + b * units + k) * _ITEM,
                 exponents.ctypes.data + (exponent + b * units + k) * _ITEM,
                 units * _ITEM,
             )
-    if not missing:
-        return
-    for b in range(rows):
-        for j in range(places[FEATURES]):
-            if scratch[places[U] + b * cells + j] == _ZERO:
-                start = member + places[C] + j * units
-                _take_out(
-                    floats[start : start + units],
-                    scratch[code + b * units : code + (b + 1) * units],
-                    exponents[exponent + b * units : exponent + (b + 1) * units],
-                )
+    if missing:
+        _take_out_missing(floats, member, places, code, exponent, rows, scratch, exponents)
 
 
 @compiled
@@ -511,7 +520,7 @@ def score_rows(
 
 
 @compiled
-def _bounded_products(floats, member, places, inverse, rows, scratch, exponents):
+def _bounded_products(floats, member, places, inverse, rows, missing, scratch, exponents):
     """∏_j min(1/I, bound) of the tile's rows for every bound, one after the other.
 
     The bounds are the first BOUNDS numbers of floats; the codes of one bound take TILE_ROWS rows.
@@ -551,6 +560,7 @@ def _bounded_products(floats, member, places, inverse, rows, scratch, exponents)
                     cells * _ITEM,
                     bounds + (places[P] + j * units + k) * _ITEM,
                     bounds + (places[Q] + j * units + k) * _ITEM,
+                    bounds + (places[C] + j * units + k) * _ITEM,
                     units * _ITEM,
                     min(BOUNDED_FEATURES, features - j),
                     at + (code + b * units + k) * _ITEM,
@@ -559,26 +569,10 @@ def _bounded_products(floats, member, places, inverse, rows, scratch, exponents)
                     size * _ITEM,
                     floats.ctypes.data,
                 )
-
-
-@compiled
-def _nearest(mantissa, exponent, excluded):
-    """The first unit with the smallest product; excluded: (units,) what is added to exponents."""
-    units = mantissa.shape[0]
-    smallest = exponent[0] + excluded[0]
-    for k in range(units):
-        smallest = min(smallest, exponent[k] + excluded[k])
-    # Exponent and mantissa in one number, as the bits of a float have them.
-    least = np.int32(0x7FFFFFFF)
-    for k in range(units):
-        gap = min(exponent[k] + excluded[k] - smallest, np.int32(255))
-        least = min(least, (gap << np.int32(23)) | (float_bits(mantissa[k]) & _MANTISSA))
-    found = np.int32(units)
-    for k in range(units):
-        gap = min(exponent[k] + excluded[k] - smallest, np.int32(255))
-        key = (gap << np.int32(23)) | (float_bits(mantissa[k]) & _MANTISSA)
-        found = min(found, np.int32(k) if key == least else np.int32(units))
-    return found
+    if missing:  # c is below 2 and the bounds are not: what is taken out was not bounded
+        for f in range(BOUNDS):
+            first, power = code + f * size, exponent + f * size
+            _take_out_missing(floats, member, places, first, power, rows, scratch, exponents)
 
 
 @compiled
@@ -624,15 +618,11 @@ def _add_distances(target, output, doubles, start, cells, beyond, expectation, d
 
 @compiled
 def _add_expected(expectation, doubles, start, cells, expected):
-    """Add one member's expectation in original units, where it knows the feature."""
-    features = expectation.shape[0]
-    for j in range(features):
-        divisor = doubles[start + DIVISOR * cells + j]
-        constant = doubles[start + CONSTANT * cells + j]
-        if divisor > 0.0:
-            expected[j] += expectation[j] * divisor + doubles[start + OFFSET * cells + j]
-        elif constant == constant:
-            expected[j] += constant
+    """Add one member's expectation in original units, or nothing where it knows no feature."""
+    factor = doubles[start + TO_FACTOR * cells : start + (TO_FACTOR + 1) * cells]
+    offset = doubles[start + TO_OFFSET * cells : start + (TO_OFFSET + 1) * cells]
+    for j in range(expectation.shape[0]):
+        expected[j] += expectation[j] * factor[j] + offset[j]
 
 
 @compiled
@@ -682,17 +672,18 @@ def explain_rows(
             member = places[FIRST_FLOAT] + m * places[FLOATS]
             first_double = places[FIRST_DOUBLE] + m * places[DOUBLES]
             set_float_mode(mode)
-            _scale_tile(wide, rows, doubles, m, places, True, scratch)
+            missing = _scale_tile(wide, rows, doubles, m, places, True, scratch)
             flush_tiny_numbers()
             _set_exponentials(places, inverse, rows, scratch)
-            _bounded_products(floats, member, places, inverse, rows, scratch, exponents)
+            _bounded_products(floats, member, places, inverse, rows, missing, scratch, exponents)
             for b in range(rows):
                 at = matched * TILE_ROWS * units + b * units
                 first, power = places[CODE] + at, places[EXPONENT] + at
-                unit = _nearest(
-                    scratch[first : first + units],
-                    exponents[power : power + units],
-                    excluded[m * units : (m + 1) * units],
+                unit = smallest_product(
+                    scratch.ctypes.data + first * _ITEM,
+                    exponents.ctypes.data + power * _ITEM,
+                    excluded.ctypes.data + m * units * _ITEM,
+                    units // LANES,
                 )
                 target = places[TARGET] + b * cells
                 units_of[row + b, m] = unit

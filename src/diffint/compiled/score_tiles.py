@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from ..intervals.product_tile import LANES
 
 DECODED_ROWS = 8  # times one vector of columns: enough sums to hide a multiply-add's latency
+FACTOR_ROWS = 4
 BOUNDED_ROWS = 4  # times one vector of units and BOUNDS products
 BOUNDS = 3  # how many floors a membership is bounded by at a time
 _ITEM = 4  # bytes of a float32
@@ -23,7 +24,57 @@ _INT, _FLOAT = ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _BITS = ir.VectorType(ir.IntType(32), LANES)
 _FIRST_LANE = ir.Constant(_BITS, [0] * LANES)
+_WIDE = ir.VectorType(ir.DoubleType(), LANES)
 _CONTRACT = ("contract",)  # a multiply-add may be one instruction
+
+
+def _loop(builder: Any, count: Any, starts: list[Any], body: Any) -> list[Any]:
+    """`for i in range(count)` with running values.
+
+    body(i, values) → the next values; → the last ones
+    """
+    before = builder.block
+    check = builder.append_basic_block("check")
+    loop = builder.append_basic_block("loop")
+    after = builder.append_basic_block("after")
+    builder.branch(check)
+    builder.position_at_end(check)
+    i = builder.phi(_INT)
+    values = [builder.phi(start.type) for start in starts]
+    builder.cbranch(builder.icmp_signed("<", i, count), loop, after)
+    builder.position_at_end(loop)
+    following = body(i, values)
+    step = builder.add(i, ir.Constant(_INT, 1))
+    i.add_incoming(ir.Constant(_INT, 0), before)
+    i.add_incoming(step, loop)
+    for value, start, next_value in zip(values, starts, following, strict=True):
+        value.add_incoming(start, before)
+        value.add_incoming(next_value, loop)
+    builder.branch(check)
+    builder.position_at_end(after)
+    return values
+
+
+def _fold(builder: Any, vector: Any, combine: Any) -> Any:
+    """All lanes of a vector as one value, halves first: always in the same order."""
+    lanes = ir.VectorType(ir.IntType(32), LANES)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    width = LANES // 2
+    while width:
+        upper = ir.Constant(lanes, [(i + width) % LANES for i in range(LANES)])
+        vector = combine(vector, builder.shuffle_vector(vector, undefined, upper))
+        width //= 2
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+def _constant(kind: Any, value: Any) -> Any:
+    return ir.Constant(kind, [value] * LANES)
+
+
+def _splat(builder: Any, value: Any, kind: Any) -> Any:
+    undefined = ir.Constant(kind, ir.Undefined)
+    single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(single, undefined, _FIRST_LANE)
 
 
 class _Code:
@@ -59,6 +110,18 @@ class _Code:
         product = self.builder.fmul(a, b, flags=_CONTRACT)
         return self.builder.fadd(c, product, flags=_CONTRACT)
 
+    def least(self, a: Any, b: Any) -> Any:
+        """The smaller of two vectors of float32, lane by lane."""
+        return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
+
+    def split(self, product: Any) -> tuple[Any, Any]:
+        """Positive numbers as mantissa in [1, 2) and exponent, with float32's bias of 127."""
+        builder = self.builder
+        raw = builder.bitcast(product, _BITS)
+        mantissa = builder.and_(raw, _constant(_BITS, 0x7FFFFF))
+        mantissa = builder.or_(mantissa, _constant(_BITS, 0x3F800000))
+        return builder.bitcast(mantissa, _VECTOR), builder.lshr(raw, _constant(_BITS, 23))
+
     def store(self, value: Any, address: Any, kind: Any = _VECTOR) -> None:
         self.builder.store(value, self.pointer(address, kind), align=_ITEM)
 
@@ -88,32 +151,101 @@ def multiply_listed(
         places = [code.offset(c, c_step, r) for r in rows]
         start = [code.vector(place) for place in places]
         factor_rows = [code.offset(a, a_step, r) for r in rows]
-        before = builder.block
-        loop = builder.append_basic_block("listed")
-        after = builder.append_basic_block("store")
-        builder.branch(loop)
 
-        builder.position_at_end(loop)
-        i = builder.phi(_INT)
-        i.add_incoming(code.number(0), before)
-        sums = [builder.phi(_VECTOR) for _ in rows]
-        place = code.pointer(code.offset(listed, code.number(_ITEM), i), ir.IntType(32))
-        k = builder.sext(builder.load(place), _INT)
-        column = code.vector(code.offset(b, b_step, k))
-        for r in rows:
-            factor = code.splat(code.offset(factor_rows[r], code.number(_ITEM), k))
-            sums[r].add_incoming(start[r], before)
-            sums[r].add_incoming(code.multiply_add(factor, column, sums[r]), loop)
-        following = builder.add(i, code.number(1))
-        i.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+        def body(i: Any, sums: list[Any]) -> list[Any]:
+            place = code.pointer(code.offset(listed, code.number(_ITEM), i), ir.IntType(32))
+            k = builder.sext(builder.load(place), _INT)
+            column = code.vector(code.offset(b, b_step, k))
+            factors = (code.splat(code.offset(row, code.number(_ITEM), k)) for row in factor_rows)
+            return [
+                code.multiply_add(factor, column, total)
+                for factor, total in zip(factors, sums, strict=True)
+            ]
 
-        builder.position_at_end(after)
-        for r in rows:
-            code.store(sums[r].incomings[1][0], places[r])
+        for place, total in zip(places, _loop(builder, count, start, body), strict=True):
+            code.store(total, place)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def multiply_factors(
+    _typing: Any,
+    u: Any,
+    v: Any,
+    cell_step: Any,
+    p: Any,
+    q: Any,
+    c: Any,
+    feature_step: Any,
+    features: Any,
+    mantissa: Any,
+    exponent: Any,
+    out_step: Any,
+) -> Any:
+    """∏ min(c + v·P + u·Q, 1e8) over features, for FACTOR_ROWS rows × LANES units.
+
+    As `product_tile.multiply_features`, to the bit, but for any number of features: none pads. The
+    exponent holds float32's bias once for every four features and once for the rest.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        u, v, cell_step, p, q, c, feature_step, features = arguments[:8]
+        mantissa, exponent, out_step = arguments[8:]
+        code = _Code(builder)
+        rows = range(FACTOR_ROWS)
+        most = _constant(_VECTOR, 1e8)
+        up_rows = [code.offset(u, cell_step, r) for r in rows]
+        down_rows = [code.offset(v, cell_step, r) for r in rows]
+
+        def multiply(j: Any, products: list[Any]) -> list[Any]:
+            low, up, inside = (code.vector(code.offset(a, feature_step, j)) for a in (p, q, c))
+            cell = builder.mul(j, code.number(_ITEM))
+            following = []
+            for r in rows:
+                below = code.splat(builder.add(down_rows[r], cell))
+                above = code.splat(builder.add(up_rows[r], cell))
+                factor = code.multiply_add(below, low, inside)
+                factor = code.multiply_add(above, up, factor)
+                following.append(builder.fmul(products[r], code.least(factor, most)))
+            return following
+
+        def take_out(products: list[Any], exponents: list[Any]) -> tuple[list[Any], list[Any]]:
+            parts = [code.split(product) for product in products]
+            powers = [builder.add(e, part[1]) for e, part in zip(exponents, parts, strict=True)]
+            return [part[0] for part in parts], powers
+
+        def group(i: Any, values: list[Any]) -> list[Any]:
+            products, exponents = values[:FACTOR_ROWS], values[FACTOR_ROWS:]
+            first = builder.mul(i, code.number(4))
+            for feature in range(4):
+                products = multiply(builder.add(first, code.number(feature)), products)
+            # Four factors of at most 1e8 and a mantissa below 2 cannot overflow float32.
+            products, exponents = take_out(products, exponents)
+            return [*products, *exponents]
+
+        one, zero = _constant(_VECTOR, 1.0), _constant(_BITS, 0)
+        groups = builder.lshr(features, code.number(2))
+        values = _loop(builder, groups, [one for _ in rows] + [zero for _ in rows], group)
+        products, exponents = values[:FACTOR_ROWS], values[FACTOR_ROWS:]
+        done = builder.mul(groups, code.number(4))
+        rest = builder.sub(features, done)
+        products = _loop(
+            builder, rest, products, lambda j, running: multiply(builder.add(done, j), running)
+        )
+        # Without a rest this adds the bias of a product in [1, 2), and is taken back.
+        products, exponents = take_out(products, exponents)
+        none = builder.icmp_signed("==", rest, code.number(0))
+        bias = builder.select(none, ir.Constant(ir.IntType(32), 127), ir.Constant(ir.IntType(32), 0))
+        biases = _splat(builder, bias, _BITS)
+        for r in rows:
+            code.store(products[r], code.offset(mantissa, out_step, r))
+            power = builder.sub(exponents[r], biases)
+            code.store(power, code.offset(exponent, out_step, r), _BITS)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 11), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -124,6 +256,7 @@ def multiply_bounded(
     cell_step: Any,
     p: Any,
     q: Any,
+    c: Any,
     feature_step: Any,
     features: Any,
     mantissa: Any,
@@ -132,7 +265,7 @@ def multiply_bounded(
     bound_step: Any,
     bounds: Any,
 ) -> Any:
-    """Products over features of min((1 + v·P)·(1 + u·Q), bound), for BOUNDS bounds at once.
+    """Products over features of min(c + v·P + u·Q, bound), for BOUNDS bounds at once.
 
     For BOUNDED_ROWS rows × LANES units and `features` ≥ 1 features, few enough that the product
     of as many bounds stays below 2¹²⁶. What is stored as mantissa (float32 in [1, 2)) is multiplied
@@ -141,14 +274,9 @@ def multiply_bounded(
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        (u, v, cell_step, p, q, feature_step, features) = arguments[:7]
-        (mantissa, exponent, out_step, bound_step, bounds) = arguments[7:]
+        u, v, cell_step, p, q, c, feature_step, features = arguments[:8]
+        mantissa, exponent, out_step, bound_step, bounds = arguments[8:]
         code = _Code(builder)
-
-        def bits(value: int) -> Any:
-            return ir.Constant(_BITS, [value] * LANES)
-
-        one = ir.Constant(_VECTOR, [1.0] * LANES)
         tile = [(r, f) for r in range(BOUNDED_ROWS) for f in range(BOUNDS)]
         most = [code.splat(code.offset(bounds, code.number(_ITEM), f)) for f in range(BOUNDS)]
 
@@ -158,94 +286,29 @@ def multiply_bounded(
         first = [code.vector(place(mantissa, r, f)) for r, f in tile]
         up_rows = [code.offset(u, cell_step, r) for r in range(BOUNDED_ROWS)]
         down_rows = [code.offset(v, cell_step, r) for r in range(BOUNDED_ROWS)]
-        before = builder.block
-        loop = builder.append_basic_block("features")
-        after = builder.append_basic_block("store")
-        builder.branch(loop)
 
-        builder.position_at_end(loop)
-        j = builder.phi(_INT)
-        j.add_incoming(code.number(0), before)
-        products = [builder.phi(_VECTOR) for _ in tile]
-        low = code.vector(code.offset(p, feature_step, j))
-        up = code.vector(code.offset(q, feature_step, j))
-        cell = builder.mul(j, code.number(_ITEM))
-        for r in range(BOUNDED_ROWS):
-            below = code.splat(builder.add(down_rows[r], cell))
-            above = code.splat(builder.add(up_rows[r], cell))
-            factor = builder.fmul(
-                code.multiply_add(below, low, one), code.multiply_add(above, up, one)
-            )
-            for f in range(BOUNDS):
-                kept = builder.select(builder.fcmp_ordered("<", factor, most[f]), factor, most[f])
-                product = products[r * BOUNDS + f]
-                product.add_incoming(first[r * BOUNDS + f], before)
-                product.add_incoming(builder.fmul(product, kept), loop)
-        following = builder.add(j, code.number(1))
-        j.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, features), loop, after)
+        def body(j: Any, products: list[Any]) -> list[Any]:
+            low, up, inside = (code.vector(code.offset(a, feature_step, j)) for a in (p, q, c))
+            cell = builder.mul(j, code.number(_ITEM))
+            following = []
+            for r in range(BOUNDED_ROWS):
+                below = code.splat(builder.add(down_rows[r], cell))
+                above = code.splat(builder.add(up_rows[r], cell))
+                factor = code.multiply_add(below, low, inside)
+                factor = code.multiply_add(above, up, factor)
+                for f in range(BOUNDS):
+                    kept = code.least(factor, most[f])
+                    following.append(builder.fmul(products[r * BOUNDS + f], kept))
+            return following
 
-        builder.position_at_end(after)
-        for (r, f), product in zip(tile, products, strict=True):
-            raw = builder.bitcast(product.incomings[1][0], _BITS)
+        for (r, f), product in zip(tile, _loop(builder, features, first, body), strict=True):
+            left, power = code.split(product)
             total = code.vector(place(exponent, r, f), _BITS)
-            total = builder.add(total, builder.lshr(raw, bits(23)))
-            left = builder.or_(builder.and_(raw, bits(0x7FFFFF)), bits(0x3F800000))
-            code.store(left, place(mantissa, r, f), _BITS)
-            code.store(total, place(exponent, r, f), _BITS)
+            code.store(left, place(mantissa, r, f))
+            code.store(builder.add(total, power), place(exponent, r, f), _BITS)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 12), generate
-
-
-_WIDE = ir.VectorType(ir.DoubleType(), LANES)
-_TRUTHS = ir.VectorType(ir.IntType(1), LANES)
-
-
-def _loop(builder: Any, count: Any, starts: list[Any], body: Any) -> list[Any]:
-    """`for i in range(count)` with running values; count ≥ 1.
-
-    body(i, values) → the next values; → the last ones
-    """
-    before = builder.block
-    loop = builder.append_basic_block("loop")
-    after = builder.append_basic_block("after")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    i = builder.phi(_INT)
-    i.add_incoming(ir.Constant(_INT, 0), before)
-    values = [builder.phi(start.type) for start in starts]
-    following = body(i, values)
-    for value, start, next_value in zip(values, starts, following, strict=True):
-        value.add_incoming(start, before)
-        value.add_incoming(next_value, loop)
-    step = builder.add(i, ir.Constant(_INT, 1))
-    i.add_incoming(step, loop)
-    builder.cbranch(builder.icmp_signed("<", step, count), loop, after)
-    builder.position_at_end(after)
-    return following  # type: ignore[no-any-return]
-
-
-def _fold(builder: Any, vector: Any, combine: Any) -> Any:
-    """All lanes of a vector as one value, halves first: always in the same order."""
-    lanes = ir.VectorType(ir.IntType(32), LANES)
-    undefined = ir.Constant(vector.type, ir.Undefined)
-    width = LANES // 2
-    while width:
-        upper = ir.Constant(lanes, [(i + width) % LANES for i in range(LANES)])
-        vector = combine(vector, builder.shuffle_vector(vector, undefined, upper))
-        width //= 2
-    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
-
-
-def _constant(kind: Any, value: Any) -> Any:
-    return ir.Constant(kind, [value] * LANES)
-
-
-def _splat(builder: Any, value: Any, kind: Any) -> Any:
-    undefined = ir.Constant(kind, ir.Undefined)
-    single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(single, undefined, _FIRST_LANE)
+    return types.void(*[types.int64] * 13), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -401,3 +464,53 @@ def mean_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
         return builder.fdiv(total, present)
 
     return types.float64(*[types.int64] * 3), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def smallest_product(
+    _typing: Any, mantissa: Any, exponent: Any, excluded: Any, vectors: Any
+) -> Any:
+    """The first unit with the smallest product.
+
+    mantissa, exponent, excluded: addresses of `vectors` · LANES float32 and int32; `excluded` is
+    added to the exponents: 0, or so much that the unit is not chosen.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        mantissa, exponent, excluded, vectors = arguments
+        code = _Code(builder)
+
+        def least(a: Any, b: Any) -> Any:
+            return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+        def at(address: Any, i: Any) -> Any:
+            return builder.add(address, builder.mul(i, code.number(LANES * _ITEM)))
+
+        def power(i: Any) -> Any:
+            powers = (code.vector(at(a, i), _BITS) for a in (exponent, excluded))
+            return builder.add(*powers)
+
+        most = _constant(_BITS, 0x7FFFFFFF)
+        nearest = _loop(builder, vectors, [most], lambda i, v: [least(v[0], power(i))])[0]
+        nearest = _splat(builder, _fold(builder, nearest, least), _BITS)
+
+        def key(i: Any) -> Any:
+            """Exponent and mantissa in one number, as the bits of a float have them."""
+            gap = least(builder.sub(power(i), nearest), _constant(_BITS, 255))
+            bits = builder.and_(code.vector(at(mantissa, i), _BITS), _constant(_BITS, 0x7FFFFF))
+            return builder.or_(builder.shl(gap, _constant(_BITS, 23)), bits)
+
+        lowest = _loop(builder, vectors, [most], lambda i, v: [least(v[0], key(i))])[0]
+        lowest = _splat(builder, _fold(builder, lowest, least), _BITS)
+        lanes = ir.Constant(_BITS, list(range(LANES)))
+
+        def find(i: Any, values: list[Any]) -> list[Any]:
+            first = builder.trunc(builder.mul(i, code.number(LANES)), ir.IntType(32))
+            unit = builder.add(lanes, _splat(builder, first, _BITS))
+            found = builder.select(builder.icmp_signed("==", key(i), lowest), unit, most)
+            return [least(values[0], found)]
+
+        found = _fold(builder, _loop(builder, vectors, [most], find)[0], least)
+        return builder.sext(found, _INT)
+
+    return types.int64(*[types.int64] * 4), generate
