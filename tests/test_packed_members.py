@@ -217,7 +217,9 @@ def test_tiny_columns_are_scaled_exactly():
     # The kernel takes numbers below 1e-38 for zero, but not those of the table.
     x = make_rows(200, 3) * 1e-310
     assert 0 < np.ptp(x[:, 0]) < np.finfo(float).tiny
-    model = DiffInt(n_units=16, hidden_width=16, epochs=2, n_members=2, random_state=0).fit(x).model_
+    model = (
+        DiffInt(n_units=16, hidden_width=16, epochs=2, n_members=2, random_state=0).fit(x).model_
+    )
     assert_near(PackedMembers(model).scores(x), anomaly_scores(model, x))
 
 

@@ -72,9 +72,7 @@ class PackedMembers:
         # Without clipping any value may come, so nothing can be said of the exponentials' range.
         largest = 1.0 if clips else np.inf
         by_difference = bool(largest / config.temperature > cpu.SAFE_EXPONENT)
-        units, hidden, outputs = (
-            cpu.padded(n) for n in (n_units, config.hidden_width, n_features)
-        )
+        units, hidden, outputs = (cpu.padded(n) for n in (n_units, config.hidden_width, n_features))
         groups = cpu.padded(n_features, 4) // 4
 
         places = np.zeros(kernel.N_PLACES, dtype=np.int64)

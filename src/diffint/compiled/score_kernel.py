@@ -18,8 +18,14 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from ..compiling import bits_float, compiled, compiled_sums, float_bits
-from ..compiling import flush_tiny_numbers, set_float_mode
+from ..compiling import (
+    bits_float,
+    compiled,
+    compiled_sums,
+    float_bits,
+    flush_tiny_numbers,
+    set_float_mode,
+)
 from ..intervals.cpu import LANES, exp, log
 from .forward import NORM_EPSILON
 from .score_tiles import (

@@ -237,7 +237,9 @@ def multiply_factors(
         # Without a rest this adds the bias of a product in [1, 2), and is taken back.
         products, exponents = take_out(products, exponents)
         none = builder.icmp_signed("==", rest, code.number(0))
-        bias = builder.select(none, ir.Constant(ir.IntType(32), 127), ir.Constant(ir.IntType(32), 0))
+        bias = builder.select(
+            none, ir.Constant(ir.IntType(32), 127), ir.Constant(ir.IntType(32), 0)
+        )
         biases = _splat(builder, bias, _BITS)
         for r in rows:
             code.store(products[r], code.offset(mantissa, out_step, r))
