@@ -3,9 +3,9 @@
 A certificate speaks about the score that `scoring` computes, not about the one that real numbers
 would give. What follows bounds the difference step by step, for `compiled/score_kernel.py`,
 `compiled/forward.py` and `intervals/cpu.py` as they are; none of it depends on the row or region,
-so that bounds stay monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most u, a sum of n
-products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes, and `cpu.exp`
-and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
+so that bounds stay monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most
+u, a sum of n products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes,
+and `cpu.exp` and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
 
 Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product): e^(x/τ)
 has a relative error of at most 2u·|x/τ| + 3u, and P = e^(lower/τ), Q = e^(−upper/τ) likewise, their
