@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
-from diffint.attribution import attribute
-from diffint.contributions import scores_and_contributions
-from diffint.measuring import MATCH_FLOOR
+from diffint.attribution import BEYOND_WEIGHT, MEMBERSHIP_FLOORS
+from diffint.measuring import MATCH_FLOOR, own_units, reaches
 from diffint.packed_members import PackedMembers, packed_members
-from diffint.patterns import match_rows
-from diffint.scoring import anomaly_scores, evaluate
+from diffint.region import certify_region
+from diffint.scoring import evaluate, robust_reconstruction
 
 from .conftest import make_rows
 
@@ -81,6 +80,54 @@ def x(model):
     return new_rows(model.n_features)
 
 
+def plain_parts(model, x):
+    """The scores and their parts, member by member."""
+    scores, total = np.zeros(len(x)), np.zeros(x.shape)
+    for member in model.members:
+        clipped, unclipped = member.scaler.transform(x)
+        target = unclipped if model.config.error == "unclipped" else clipped
+        result = evaluate(model, member, x, reconstruct=True)
+        error = np.abs(target.astype(np.float64) - result.reconstruction)
+        present = np.maximum((~np.isnan(error)).sum(axis=1, keepdims=True), 1)
+        scores += result.scores
+        total += np.nan_to_num(error) / present
+    return scores / len(model.members), total / len(model.members)
+
+
+def plain_attribution(model, x):
+    """What the rest of each row calls for, and how far it is from that: member by member."""
+    distances, expectations, knowing = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape[1])
+    for member in model.members:
+        scaler = member.scaler
+        clipped, unclipped = scaler.transform(x)
+        value = unclipped.astype(np.float64)
+        distance = BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
+        made = [robust_reconstruction(model, member, clipped, f) for f in MEMBERSHIP_FLOORS]
+        distance += np.mean([np.abs(value - expected) for expected in made], axis=0)
+        distances += np.nan_to_num(distance)
+        known = (scaler.divisor > 0) | ~np.isnan(scaler.constant)
+        mean = np.mean([expected.astype(np.float64) for expected in made], axis=0)
+        expectations += np.where(known, scaler.to_original(mean), 0.0)
+        knowing += known
+    count = np.maximum(knowing, 1.0)
+    return np.where(knowing > 0, expectations / count, np.nan), distances / count
+
+
+def plain_matches(model, x):
+    """Every member's own unit, the member in the middle, and how far rows leave its box."""
+    units, excesses, reach = [], [], []
+    for member in model.members:
+        clipped, unclipped = member.scaler.transform(x)
+        bounds = member.lower, member.upper
+        unit = own_units(clipped, *bounds, model.config.temperature, member.is_pattern)
+        above, below = unclipped - member.box_upper[unit], unclipped - member.box_lower[unit]
+        units.append(unit)
+        excesses.append(np.where(above > 0, above, np.where(below < 0, below, np.float32(0))))
+        reach.append(reaches(unclipped, unit, member.center, member.box_half_width))
+    middle = np.argsort(np.stack(reach), axis=0, kind="stable")[(len(units) - 1) // 2]
+    return np.stack(units, axis=1), middle, np.stack(excesses)[middle, np.arange(len(x))]
+
+
 def assert_near(actual, expected, size=1.0):
     """Equal but for float32 rounding; of values up to 1e15 where nothing is clipped."""
     np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5 * size)
@@ -88,7 +135,7 @@ def assert_near(actual, expected, size=1.0):
 
 def test_scores(model, x):
     packed = PackedMembers(model)
-    assert_near(packed.scores(x), anomaly_scores(model, x))
+    assert_near(packed.scores(x), plain_parts(model, x)[0])
     for m, member in enumerate(model.members):
         assert_near(packed.member_scores(x, m), evaluate(model, member, x).scores)
 
@@ -98,7 +145,7 @@ def test_parts(model, x):
     scores, parts = packed.parts(x)
     np.testing.assert_array_equal(scores, packed.scores(x))
     np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=1e-12)
-    assert_near(parts, scores_and_contributions(model, x)[1])
+    assert_near(parts, plain_parts(model, x)[1])
 
 
 def test_reconstructions_and_log_box_memberships(model, x):
@@ -113,24 +160,25 @@ def test_reconstructions_and_log_box_memberships(model, x):
 
 def test_explained(model, x):
     found = PackedMembers(model).explained(x)
-    plain, matches = attribute(model, x), match_rows(model, x)
-    span = np.fmax(*(np.abs(a) for a in (model.features.quantiles[:, [0, -1]].T)))
-    assert_near((found.expected - plain.expected) / span, np.zeros(x.shape) + 0 * plain.expected)
-    assert_near(found.responsibility, plain.responsibility)
-    differs = found.units != matches.units
-    for m, member in enumerate(model.members):  # but for two units that are as near
-        clipped, _ = member.scaler.transform(x)
-        logs = reference_bounded(clipped, member, model.config.temperature)
-        each = np.arange(len(x))
-        near = logs[each, found.units[:, m]], logs[each, matches.units[:, m]]
-        np.testing.assert_allclose(*near, atol=1e-5)
+    expected, responsibility = plain_attribution(model, x)
+    units, member_in_the_middle, excess = plain_matches(model, x)
+    size = np.nanmax(np.abs(model.features.quantiles), axis=1, initial=0.0)  # (features,)
+    np.testing.assert_array_equal(np.isnan(found.expected), np.isnan(expected))
+    assert (np.abs(np.nan_to_num(found.expected - expected)) <= 2e-5 * (size + 1.0)).all()
+    assert_near(found.responsibility, responsibility)
+    for m, member in enumerate(model.members):
         assert member.is_pattern[found.units[:, m]].all()
-    same = ~differs.any(axis=1) & (found.member == matches.member)
+        # The same unit, but where two of them are as near as float32 can tell.
+        clipped, _ = member.scaler.transform(x)
+        logs, each = bounded_logs(clipped, member, model.config.temperature), np.arange(len(x))
+        chosen, other = logs[each, found.units[:, m]], logs[each, units[:, m]]
+        np.testing.assert_allclose(chosen, other, atol=1e-5)
+    same = (found.units == units).all(axis=1) & (found.member == member_in_the_middle)
     assert same.mean() > 0.95
-    np.testing.assert_array_equal(found.excess[same], matches.excess[same])
+    np.testing.assert_array_equal(found.excess[same], excess[same])
 
 
-def reference_bounded(x, member, temperature):
+def bounded_logs(x, member, temperature):
     """Σ_j log max(I, floor) in float64; (rows, units)"""
     x = x[:, None, :].astype(np.float64)
     with np.errstate(over="ignore"):
@@ -220,7 +268,16 @@ def test_tiny_columns_are_scaled_exactly():
     model = (
         DiffInt(n_units=16, hidden_width=16, epochs=2, n_members=2, random_state=0).fit(x).model_
     )
-    assert_near(PackedMembers(model).scores(x), anomaly_scores(model, x))
+    assert_near(PackedMembers(model).scores(x), plain_parts(model, x)[0])
+
+
+@pytest.mark.parametrize("settings", [{}, {"decoder": "certified"}, {"temperature": 0.02}])
+def test_scores_lie_within_proven_bounds(settings):
+    model = make_model((40, 16, 4, 2), settings)
+    x = np.random.default_rng(5).normal(size=(12, 4)) * 3.0
+    for row, score in zip(x, PackedMembers(model).scores(x), strict=True):
+        proven = certify_region(model, row - 1e-5, row + 1e-5, 0)
+        assert proven.lower <= score <= proven.upper
 
 
 def test_the_thread_computes_with_tiny_numbers_afterwards(model, x):

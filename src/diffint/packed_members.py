@@ -133,12 +133,12 @@ class PackedMembers:
         self._floats[:BOUNDS] = 1.0 / np.array(MEMBERSHIP_FLOORS)
         self._doubles = np.zeros(1 + n_features + len(members) * places[kernel.DOUBLES])
         self._doubles[0] = cpu.inverse_temperature.py_func(config.temperature)
-        self._excluded = np.full((len(members), units), kernel.NEVER, dtype=np.int32)
+        excluded = np.full((len(members), units), kernel.NEVER, dtype=np.int32)
         for m, member in enumerate(members):
             self._pack_floats(m, member, config.temperature)
             self._pack_doubles(m, member)
-            self._excluded[m, :n_units][member.is_pattern] = 0
-        self._excluded = self._excluded.ravel()
+            excluded[m, :n_units][member.is_pattern] = 0
+        self._excluded = excluded.ravel()
         self._spare: list[_Scratch] = []
 
     def _lay_out(self, shapes: dict[int, tuple[int, int]]) -> int:
