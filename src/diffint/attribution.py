@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled.score_kernel import BEYOND_WEIGHT
 from .model import FittedModel
-from .scoring import robust_reconstruction, scale
+from .packed_members import MEMBERSHIP_FLOORS, packed_members
 
-# From trusting hardly any single feature to trusting each a good deal. Any one of them does
-# nearly as well; their mean depends less on how wide and how soft the intervals are.
-MEMBERSHIP_FLOORS = (1 / 2, 1 / 4, 1 / 8)
-# How much more a distance counts where it lies beyond every training value: no normal row at all
-# has such a value.
-BEYOND_WEIGHT = 4.0
+__all__ = ["BEYOND_WEIGHT", "MEMBERSHIP_FLOORS", "Attribution", "attribute", "responsibilities"]
 
 
 @dataclass(frozen=True)
@@ -46,24 +42,8 @@ def attribute(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Attributi
     `BEYOND_WEIGHT` times the part of it beyond the training range. Values are unclipped, whatever
     error the score uses. One evaluation of the model per row and floor.
     """
-    x = np.asarray(x, dtype=np.float64)
-    distances, expectations, knowing = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape[1])
-    for member in model.members:
-        scaler = member.scaler
-        clipped, unclipped = scale(scaler, x)
-        value = unclipped.astype(np.float64)
-        distance = BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
-        expectation = np.zeros(x.shape)
-        for floor in MEMBERSHIP_FLOORS:
-            expected = robust_reconstruction(model, member, clipped, floor, n_jobs)
-            distance += np.abs(value - expected) / len(MEMBERSHIP_FLOORS)
-            expectation += expected / len(MEMBERSHIP_FLOORS)
-        distances += np.nan_to_num(distance)
-        known = (scaler.divisor > 0) | ~np.isnan(scaler.constant)  # saw any value of it
-        expectations += np.where(known, scaler.to_original(expectation), 0.0)
-        knowing += known
-    count = np.maximum(knowing, 1.0)
-    return Attribution(np.where(knowing > 0, expectations / count, np.nan), distances / count)
+    found = packed_members(model).explained(x, n_jobs)
+    return Attribution(found.expected, found.responsibility)
 
 
 def responsibilities(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:

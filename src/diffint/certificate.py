@@ -26,7 +26,7 @@ from .formatting import number, rounded_down, rounded_up
 from .frozen import Frozen
 from .model import FittedModel, FlagRates, Member
 from .rounding import SLIGHT, decoder_rounding, encoder_rounding
-from .scoring import evaluate, run_blocks
+from .scoring import anomaly_scores, run_blocks
 
 if TYPE_CHECKING:
     import pandas
@@ -173,12 +173,11 @@ def certify(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Certificate
             'with; fit DiffInt(decoder="certified"), or use certify_region, which needs none'
         )
     margins = [_member_margins(model, member, x, n_jobs) for member in model.members]
-    scores = [evaluate(model, member, x, n_jobs).scores for member in model.members]
     parts = {name: np.array([getattr(m, name) for m in margins]) for name in _PARTS}
     certain = parts["distance"] - parts["rounding"]
     return Certificate(
         feature_names=model.feature_names,
-        score=np.sum(scores, axis=0) / len(scores),
+        score=anomaly_scores(model, x, n_jobs),
         bound=np.maximum(certain - parts["slack"], 0.0).mean(axis=0),
         bound_at_row=np.maximum(certain - parts["slack_at_row"], 0.0).mean(axis=0),
         **parts,

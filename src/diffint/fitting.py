@@ -19,6 +19,7 @@ from .describing import describe
 from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
 from .measuring import summarise_features
 from .model import FittedModel, TrainingSummary
+from .packed_members import packed_members
 from .progress import training_progress
 from .sampling import Rows, at_most
 from .scaling import fit_scaler
@@ -185,9 +186,10 @@ def calibrate(
     """Scores of inliers: of rows left out, by the members that left them out."""
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        for member, rows in zip(model.members, split.left_out, strict=True):
-            rows = at_most(rows, MAX_SCORES, rng)
-            total[rows] += scoring.evaluate(model, member, x[rows], n_jobs).scores
+        packed = packed_members(model)
+        for member, left_out in enumerate(split.left_out):
+            rows = at_most(left_out, MAX_SCORES, rng)
+            total[rows] += packed.member_scores(x[rows], member, n_jobs)
             count[rows] += 1
         scores = total[count > 0] / count[count > 0]
         scores = rng.permutation(scores)[:MAX_SCORES]

@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .measuring import own_units, reaches
-from .model import FittedModel, Member
-from .scoring import run_blocks, scale
-
-_BLOCK_ROWS = 4_096
+from .model import FittedModel
+from .packed_members import Explained, packed_members
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,12 @@ class Matches:
     unit: NDArray[np.intp]
     units: NDArray[np.intp]
     excess: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, found: Explained) -> Matches:
+        """What the packed members say of the rows."""
+        unit = found.units[np.arange(len(found.member)), found.member]
+        return cls(found.member, unit, found.units, found.excess)
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -51,33 +54,4 @@ def match_rows(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> Matches:
     the middle when they are ordered by how far the row reaches out of its box: a row is inside
     exactly when most members say so, and one member's odd unit has no say.
     """
-    n_rows, n_features = x.shape
-    member = np.zeros(n_rows, dtype=np.intp)
-    units = np.zeros((n_rows, len(model.members)), dtype=np.intp)
-    excess = np.zeros((n_rows, n_features), dtype=np.float32)
-
-    def match_block(start: int) -> None:
-        rows = slice(start, start + _BLOCK_ROWS)
-        found = [_own_boxes(model, m, x[rows]) for m in model.members]
-        reach = np.stack([f[2] for f in found])
-        middle = np.argsort(reach, axis=0, kind="stable")[(len(found) - 1) // 2]
-        each = np.arange(len(middle))
-        member[rows] = middle
-        units[rows] = np.stack([f[0] for f in found], axis=1)
-        excess[rows] = np.stack([f[1] for f in found])[middle, each]
-
-    run_blocks(match_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
-    return Matches(member, units[np.arange(n_rows), member], units, excess)
-
-
-def _own_boxes(
-    model: FittedModel, member: Member, x: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArray[np.float64]]:
-    """One member's own units (rows,), excess (rows, features) and reach in boxes (rows,)."""
-    clipped, unclipped = scale(member.scaler, x)
-    allowed = member.is_pattern
-    unit = own_units(clipped, member.lower, member.upper, model.config.temperature, allowed)
-    above = unclipped - member.box_upper[unit]
-    below = unclipped - member.box_lower[unit]
-    excess = np.where(above > 0, above, np.where(below < 0, below, np.float32(0)))
-    return unit, excess, reaches(unclipped, unit, member.center, member.box_half_width)
+    return Matches.of(packed_members(model).explained(x, n_jobs, attribute=False))

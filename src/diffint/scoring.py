@@ -15,6 +15,7 @@ from .compiled import forward, layout, robust
 from .compiled.scale import scale_rows
 from .intervals import cpu
 from .model import FittedModel, Member
+from .packed_members import packed_members
 from .parameters import Parameters
 from .scaling import Scaler
 
@@ -40,17 +41,14 @@ class Evaluation:
 
 def anomaly_scores(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
     """The mean of the members' scores. x: (rows, features) in original units → (rows,)"""
-    total = np.zeros(len(x))
-    for member in model.members:
-        total += evaluate(model, member, x, n_jobs).scores
-    return total / len(model.members)
+    return packed_members(model).scores(x, n_jobs)
 
 
 def reconstructions(model: FittedModel, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
     """The mean of the members' reconstructions, in original units. → (rows, features)"""
     total, known = np.zeros(x.shape), np.zeros(x.shape[1])
-    for member in model.members:
-        scaled = evaluate(model, member, x, n_jobs, reconstruct=True).reconstruction
+    every = packed_members(model).reconstructions(x, n_jobs)
+    for member, scaled in zip(model.members, every, strict=True):
         original = member.scaler.to_original(scaled)
         # A member may have seen no value of a rare feature.
         knows = (member.scaler.divisor > 0) | ~np.isnan(member.scaler.constant)

@@ -66,7 +66,9 @@ OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4
 TO_FACTOR, TO_OFFSET = 5, 6  # back to original units: 0 where the member knows nothing
 N_DOUBLES = 7
 
-BEYOND_WEIGHT = 4.0  # as in `attribution`
+# How much more a distance counts where it lies beyond every training value: no normal row at all
+# has such a value.
+BEYOND_WEIGHT = 4.0
 _UNCLIPPED_LIMIT, _APART = 1e15, 2.0  # as in `scaling`
 _ITEM = 4  # bytes of a float32 or int32
 # The largest code of a row is above 1/2 before it is divided by the sum: half the floor.
@@ -654,7 +656,8 @@ def explain_rows(
 
     x_address, n_rows, first_row: as of `score_rows`. matched: the bound that own units are found
     with; excluded: (members · units,) int32, NEVER for units that are no pattern; wide: scratch
-    space of float64. Filled: expected, responsibility: (rows, features); units_of: (rows, members)
+    space of float64. Filled: expected, responsibility: (rows, features), unless they are empty;
+    units_of: (rows, members)
     int64, each member's own unit; middle: (rows,) int64, the member whose pattern is reported;
     excess: (rows, features) float32.
     """
@@ -665,15 +668,17 @@ def explain_rows(
     reaches = TILE_ROWS * cells  # in wide, after the rows themselves
     expectations = reaches + TILE_ROWS * members
     knowing = doubles[1 : 1 + features]
+    attributes = expected.shape[0] > 0
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
         rows = min(TILE_ROWS, n_rows - start)
         row = first_row + start
         _read_tile(x, start, rows, cells, wide)
-        for b in range(rows):
-            for j in range(features):
-                expected[row + b, j] = 0.0
-                responsibility[row + b, j] = 0.0
+        if attributes:
+            for b in range(rows):
+                for j in range(features):
+                    expected[row + b, j] = 0.0
+                    responsibility[row + b, j] = 0.0
         for m in range(members):
             member = places[FIRST_FLOAT] + m * places[FLOATS]
             first_double = places[FIRST_DOUBLE] + m * places[DOUBLES]
@@ -696,6 +701,8 @@ def explain_rows(
                 wide[reaches + b * members + m] = _reach(
                     scratch[target : target + features], floats, member, places, unit
                 )
+            if not attributes:
+                continue
             for i in range(TILE_ROWS * features):
                 wide[expectations + i] = 0.0
             for f in range(BOUNDS):
@@ -746,9 +753,10 @@ def explain_rows(
                 units_of[row + b, chosen],
                 excess[row + b],
             )
-            for j in range(features):
-                count = max(knowing[j], 1.0)
-                responsibility[row + b, j] /= count
-                value = expected[row + b, j] / count
-                expected[row + b, j] = value if knowing[j] > 0.0 else np.nan
+            if attributes:
+                for j in range(features):
+                    count = max(knowing[j], 1.0)
+                    responsibility[row + b, j] /= count
+                    value = expected[row + b, j] / count
+                    expected[row + b, j] = value if knowing[j] > 0.0 else np.nan
     set_float_mode(mode)
