@@ -669,6 +669,7 @@ def explain_rows(
     expectations = reaches + TILE_ROWS * members
     knowing = doubles[1 : 1 + features]
     attributes = expected.shape[0] > 0
+    unclipped = features > 0  # always; a constant would have the functions compiled once more
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
         rows = min(TILE_ROWS, n_rows - start)
@@ -683,7 +684,7 @@ def explain_rows(
             member = places[FIRST_FLOAT] + m * places[FLOATS]
             first_double = places[FIRST_DOUBLE] + m * places[DOUBLES]
             set_float_mode(mode)
-            missing = _scale_tile(wide, rows, doubles, m, places, True, scratch)
+            missing = _scale_tile(wide, rows, doubles, m, places, unclipped, scratch)
             flush_tiny_numbers()
             _set_exponentials(places, inverse, rows, scratch)
             _bounded_products(floats, member, places, inverse, rows, missing, scratch, exponents)
@@ -743,7 +744,7 @@ def explain_rows(
             target = places[TARGET] + b * cells
             first = places[FIRST_DOUBLE] + chosen * places[DOUBLES]
             x_row = wide[b * cells : (b + 1) * cells]
-            _scale_row(x_row, doubles, first, places, True, scratch, b)
+            _scale_row(x_row, doubles, first, places, unclipped, scratch, b)
             flush_tiny_numbers()
             _set_excess(
                 scratch[target : target + features],
