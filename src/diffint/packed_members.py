@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import score_kernel as kernel
-from .compiled.score_tiles import BOUNDED_ROWS, BOUNDS, DECODED_ROWS
+from .compiled.score_kernel import DECODED_ROWS
+from .compiled.score_tiles import BOUNDED_ROWS, BOUNDS, SUM_ROWS
 from .intervals import cpu
 from .measuring import MATCH_FLOOR
 from .model import FittedModel, Member
@@ -35,6 +36,7 @@ _NO_PARTS = np.empty((0, 0))
 
 assert len(MEMBERSHIP_FLOORS) == BOUNDS
 assert kernel.TILE_ROWS % DECODED_ROWS == kernel.TILE_ROWS % BOUNDED_ROWS == 0
+assert DECODED_ROWS % SUM_ROWS == 0
 
 
 class Explained(NamedTuple):

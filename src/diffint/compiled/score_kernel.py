@@ -31,8 +31,8 @@ from .forward import NORM_EPSILON
 from .score_tiles import (
     BOUNDED_ROWS,
     BOUNDS,
-    DECODED_ROWS,
     FACTOR_ROWS,
+    SUM_ROWS,
     mean_error,
     multiply_bounded,
     multiply_factors,
@@ -43,6 +43,7 @@ from .score_tiles import (
 )
 
 TILE_ROWS = 32
+DECODED_ROWS = 8  # of a tile, that one list of units serves
 # A code below it counts as 0. Far below float32's resolution of a sum of codes (2⁻²⁴), so that no
 # score changes by more than the order of its sums would change it.
 CODE_FLOOR = 2.0**-30
@@ -354,26 +355,27 @@ def _decode(floats, member, places, code, rows, scratch, exponents):
         listed, seen = places[LISTED], places[SEEN] + b // DECODED_ROWS * units
         count = _list_units(scratch[seen : seen + units], exponents[listed : listed + units])
         for n in range(0, hidden, LANES):
-            multiply_listed(
-                at + (pre + b * hidden + n) * _ITEM,
-                hidden * _ITEM,
-                weights + (places[HIDDEN_WEIGHT] + n) * _ITEM,
-                hidden * _ITEM,
-                at + (code + b * units) * _ITEM,
-                units * _ITEM,
-                lists + listed * _ITEM,
-                count,
-            )
+            for row in range(b, b + DECODED_ROWS, SUM_ROWS):
+                multiply_listed(
+                    at + (pre + row * hidden + n) * _ITEM,
+                    hidden * _ITEM,
+                    weights + (places[HIDDEN_WEIGHT] + n) * _ITEM,
+                    hidden * _ITEM,
+                    at + (code + row * units) * _ITEM,
+                    units * _ITEM,
+                    lists + listed * _ITEM,
+                    count,
+                )
     gain, shift = member + places[GAIN], member + places[SHIFT]
     for b in range(full):
-        row = scratch[pre + b * hidden : pre + (b + 1) * hidden]
+        values = scratch[pre + b * hidden : pre + (b + 1) * hidden]
         active = scratch[activation + b * hidden : activation + (b + 1) * hidden]
         if places[CERTIFIED]:
             for i in range(hidden):
-                active[i] = max(row[i], _ZERO)
+                active[i] = max(values[i], _ZERO)
         else:
             _normalise(
-                row,
+                values,
                 floats[gain : gain + hidden],
                 floats[shift : shift + hidden],
                 places[TRUE_HIDDEN],
@@ -381,7 +383,7 @@ def _decode(floats, member, places, code, rows, scratch, exponents):
             )
     _start_with(scratch, output, full, outputs, floats, member + places[OUTPUT_BIAS])
     for n in range(0, outputs, LANES):
-        for b in range(0, full, DECODED_ROWS):
+        for b in range(0, full, SUM_ROWS):
             multiply_listed(
                 at + (output + b * outputs + n) * _ITEM,
                 outputs * _ITEM,

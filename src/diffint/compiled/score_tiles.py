@@ -8,15 +8,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
+from llvmlite import binding, ir
+from numba import config, types
 from numba.extending import intrinsic
 
 from ..intervals.product_tile import LANES
 
-DECODED_ROWS = 8  # times one vector of columns: enough sums to hide a multiply-add's latency
+
+def _has_wide_registers() -> bool:
+    """Whether code is compiled for AVX-512: twice as many registers, each of one whole vector."""
+    if config.CPU_FEATURES is not None:
+        return "+avx512f" in config.CPU_FEATURES
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512f"))
+    except RuntimeError:  # not known of this system
+        return False
+
+
+# Rows of a tile: enough running values to hide the latency of the instructions, and no more than
+# there are registers. What comes out does not depend on them.
+_WIDE_REGISTERS = _has_wide_registers()
+SUM_ROWS = 8 if _WIDE_REGISTERS else 4
 FACTOR_ROWS = 4
-BOUNDED_ROWS = 4  # times one vector of units and BOUNDS products
+BOUNDED_ROWS = 4 if _WIDE_REGISTERS else 2  # with BOUNDS products each
 BOUNDS = 3  # how many floors a membership is bounded by at a time
 _ITEM = 4  # bytes of a float32
 
@@ -138,7 +152,7 @@ def multiply_listed(
     listed: Any,
     count: Any,
 ) -> Any:
-    """A tile of DECODED_ROWS × LANES of c += a @ b, over the listed inner indices alone.
+    """A tile of SUM_ROWS × LANES of c += a @ b, over the listed inner indices alone.
 
     listed: address of `count` ≥ 1 increasing int32. Each element is one chain of multiply-adds in
     the order of the list: an index left out where a is 0 changes no bit.
@@ -147,7 +161,7 @@ def multiply_listed(
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         c, c_step, b, b_step, a, a_step, listed, count = arguments
         code = _Code(builder)
-        rows = range(DECODED_ROWS)
+        rows = range(SUM_ROWS)
         places = [code.offset(c, c_step, r) for r in rows]
         start = [code.vector(place) for place in places]
         factor_rows = [code.offset(a, a_step, r) for r in rows]
