@@ -103,7 +103,7 @@ def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line]
         planted, touched = plant(train, inliers, kind, rng)
         for name, method in METHODS.items():
             started = time.perf_counter()
-            with counted_rows() as count:
+            with counted_rows(len(prepared.members)) as count:
                 attribution = method(setting, planted)
             evaluations = count.rows / len(planted) / len(prepared.members)
             if name == "integrated gradients":  # in torch, where nothing counts them

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
+from diffint.core.constants import MEMBERSHIP_FLOORS, MIN_MEMBERSHIP, NORM_EPSILON
 from diffint.core.model import Member
-from diffint.engine.cpu import forward, robust
+from diffint.engine.cpu import score_kernel
 from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.score.prepared import PreparedModel
@@ -41,29 +41,35 @@ class Setting:
 
 
 class Count:
-    """Rows passed through the network of one member."""
+    """Rows passed through the network of one member, of so many members."""
 
-    rows = 0
+    def __init__(self, members: int) -> None:
+        self.rows, self.members = 0, members
 
 
 @contextmanager
-def counted_rows() -> Iterator[Count]:
+def counted_rows(members: int) -> Iterator[Count]:
     """Count every row that scoring passes to a compiled network."""
-    count = Count()
-    originals = forward.evaluate, robust.reconstruct
+    count = Count(members)
+    originals = {name: getattr(score_kernel, name) for name in ("score_rows", "explain_rows")}
 
-    def counting(original: Callable[..., None]) -> Callable[..., None]:
-        def call(rows: Any, *others: Any) -> None:
-            count.rows += len(rows)
-            original(rows, *others)
+    def counting(name: str) -> Callable[..., None]:
+        # One call of explain_rows encodes and decodes every row once for each floor.
+        passes = len(MEMBERSHIP_FLOORS) if name == "explain_rows" else 1
+
+        def call(address: int, n_rows: int, *others: Any) -> None:
+            count.rows += n_rows * passes * count.members
+            originals[name](address, n_rows, *others)
 
         return call
 
-    forward.evaluate, robust.reconstruct = (counting(original) for original in originals)
+    for name in originals:
+        setattr(score_kernel, name, counting(name))
     try:
         yield count
     finally:
-        forward.evaluate, robust.reconstruct = originals
+        for name, original in originals.items():
+            setattr(score_kernel, name, original)
 
 
 def ours(setting: Setting, rows: Matrix) -> Matrix:

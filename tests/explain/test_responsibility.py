@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
 from diffint import DiffInt
-from diffint.engine.cpu import robust
-from diffint.engine.reference import intervals as reference
-from diffint.explain.responsibility import BEYOND_WEIGHT, MEMBERSHIP_FLOORS, responsibilities
+from diffint.core.constants import MEMBERSHIP_FLOORS
+from diffint.engine.cpu import score_kernel
+from diffint.engine.reference.robust import expected_and_responsibility
+from diffint.explain.responsibility import responsibilities
 from diffint.score.prepared import PreparedModel
 
 from ..conftest import QUICK
@@ -32,33 +32,6 @@ def model(train):
     return DiffInt(n_members=2, random_state=0).fit(train).model_
 
 
-def defined_decoder(model, d, code):
-    hidden = code @ d.hidden_weight.astype(float) + d.hidden_bias
-    if model.config.decoder == "free":
-        hidden -= hidden.mean(axis=1, keepdims=True)
-        hidden /= np.sqrt(hidden.var(axis=1, keepdims=True) + 1e-5)
-        hidden = hidden * d.norm_gain + d.norm_shift
-    return np.maximum(hidden, 0) @ d.output_weight.astype(float) + d.output_bias
-
-
-def defined_responsibilities(model, x):
-    """The definition, in float64 and with an array of (rows × units × features)."""
-    total = np.zeros(x.shape)
-    for member in model.members:
-        clipped, unclipped = member.scaler.transform(x)
-        logs = reference.log_memberships(
-            clipped, member.lower, member.upper, model.config.temperature
-        )
-        low, high = member.scaler.lower, member.scaler.upper
-        distance = BEYOND_WEIGHT * np.abs(unclipped - np.clip(unclipped, low, high))
-        for floor in MEMBERSHIP_FLOORS:
-            code = softmax(np.maximum(logs, np.log(floor)).sum(axis=2), axis=1)
-            expected = defined_decoder(model, member.decoder, code)
-            distance += np.abs(unclipped - expected) / len(MEMBERSHIP_FLOORS)
-        total += np.nan_to_num(distance)
-    return total / len(model.members)
-
-
 @pytest.mark.parametrize("decoder", ["free", "certified"])
 @pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 2.0])
@@ -68,7 +41,7 @@ def test_is_the_definition(decoder, scaling, temperature):
     model = DiffInt(**QUICK, **settings).fit(rng.normal(size=(150, 37))).model_
     x = rng.normal(0, 2, size=(70, 37))
     x[::5, 2] = np.nan
-    expected = defined_responsibilities(model, x)
+    expected = expected_and_responsibility(model, x)[1]
     np.testing.assert_allclose(
         responsibilities(PreparedModel(model), x), expected, rtol=2e-4, atol=1e-4
     )
@@ -153,13 +126,13 @@ def test_rows_do_not_depend_on_their_neighbours_or_on_threads(model):
 
 def test_few_evaluations_per_row(model, monkeypatch):
     passed = []
-    original = robust.reconstruct
+    original = score_kernel.explain_rows
 
-    def counting(rows, *others):
-        passed.append(len(rows))
-        original(rows, *others)
+    def counting(address, n_rows, *others):
+        passed.append(n_rows)
+        original(address, n_rows, *others)
 
-    monkeypatch.setattr(robust, "reconstruct", counting)
+    monkeypatch.setattr(score_kernel, "explain_rows", counting)
     responsibilities(PreparedModel(model), factor_rows(1_500, seed=6))
-    assert sum(passed) == 1_500 * len(MEMBERSHIP_FLOORS) * len(model.members)
+    assert sum(passed) == 1_500  # each with every member and floor, once
     assert len(MEMBERSHIP_FLOORS) <= 10

@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
-from diffint.core.scaling import fit_scaler
-from diffint.engine.cpu.member_kernel import scale
-from diffint.engine.reference import intervals as reference
 from diffint.engine.reference.score import scores as defined_scores
 from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
@@ -36,16 +33,6 @@ def test_scores_are_the_definitions(decoder, scaling, error, temperature):
     np.testing.assert_allclose(
         anomaly_scores(PreparedModel(model), new), defined_scores(model, new), rtol=2e-4, atol=1e-5
     )
-
-
-def test_log_box_memberships_and_units(fitted, rows):
-    member, kernel = fitted.model_.members[0], fitted.prepared.kernels[0]
-    result = kernel.evaluate(rows, memberships=True, reconstruct=True, units=True)
-    clipped, _ = member.scaler.transform(rows)
-    expected = reference.log_box_memberships(clipped, member.lower, member.upper, 0.1)
-    np.testing.assert_allclose(result.log_box, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(result.unit, result.log_box.argmax(axis=1))
-    assert result.reconstruction.shape == rows.shape
 
 
 def test_several_threads_at_once(fitted):
@@ -105,17 +92,3 @@ def test_a_cache_folder_that_cannot_be_written_is_no_error():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("kind", ["minmax", "unit"])
-def test_compiled_scaling_is_the_plain_one(kind):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(500, 7)) * 10.0 ** np.array([0, 3, -9, 160, -300, 0, 0])
-    x[:, 5] = 4.0  # constant
-    x[:, 6] = np.nan  # never seen
-    scaler = fit_scaler(x[:100], kind)
-    x[rng.random(x.shape) < 0.1] = np.nan
-    x[::3, 5] = rng.normal(4, 1, len(x[::3]))
-    x[::4, 6] = 1.0
-    for expected, actual in zip(scaler.transform(x), scale(scaler, x), strict=True):
-        np.testing.assert_array_equal(actual, expected)

@@ -1,11 +1,11 @@
 """How far the scorer's float32 arithmetic can be from exact arithmetic.
 
 A certificate speaks about the score that `scoring` computes, not about the one that real numbers
-would give. What follows bounds the difference step by step, for `compiled/forward.py` and
-`intervals/cpu.py` as they are; none of it depends on the row or region, so that bounds stay
-monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most u, a sum of n
-products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes, and `cpu.exp`
-and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
+would give. What follows bounds the difference step by step, for `compiled/score_kernel.py`,
+`compiled/forward.py` and `intervals/cpu.py` as they are; none of it depends on the row or region,
+so that bounds stay monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most
+u, a sum of n products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes,
+and `cpu.exp` and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
 
 Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product): e^(x/τ)
 has a relative error of at most 2u·|x/τ| + 3u, and P = e^(lower/τ), Q = e^(−upper/τ) likewise, their
@@ -18,10 +18,17 @@ of the product: `unit`.
 Encoder, by differences (small τ, or values that are not clipped). The argument (lower − x)/τ is
 rounded three times; where it exceeds log 1e8 < 19 the clamp binds, so `edge` is at most 3u·20 + 3u.
 The logarithms and their running sum have relative errors of at most 3u and features·u: `total`.
-The softmax rounds differences of up to 87 once: `unit`.
+The softmax rounds differences of up to 87 once: `unit`. (`score_kernel` multiplies the factors
+instead of adding logarithms, as the exponentials' form does: it has no error `total`, and of `unit`
+only the division and the multiplication.)
 
 Both divide the codes by their sum, which has a relative error of at most (units + 3)·u that is the
 same for all: `scale`.
+
+Codes below `CODE_FLOOR` are set to 0, so that most units need not be decoded. With K units they sum
+to less than δ = K·CODE_FLOOR, and the others, whose sum is taken without them, are larger by a
+factor of at most 1/(1 − δ). A pre-activation loses at most δ·max|w| by the first and moves by at
+most δ·max|w| by the second: together 2·δ·max|w|, which `decoder_rounding` adds.
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ from numpy.typing import NDArray
 
 from ..core.model import Member
 from ..engine.cpu import intervals as cpu
+from ..engine.cpu.score_kernel import CODE_FLOOR
 
 UNIT_ROUNDOFF = 2.0**-24
 # Of float64 sums of up to a few thousand terms: far above what they can lose.
@@ -97,7 +105,9 @@ def decoder_rounding(member: Member, encoder: EncoderRounding) -> DecoderRoundin
     weight = member.decoder.hidden_weight.astype(np.float64)
     n_units, width = weight.shape
     size = np.abs(member.decoder.hidden_bias.astype(np.float64)) + np.abs(weight).max(axis=0)
-    relative = sum_error(n_units + 2) + encoder.scale
+    # The codes that are set to 0; the last hundredth is for the rounding of those near the floor.
+    dropped = 2.01 * n_units * CODE_FLOOR
+    relative = sum_error(n_units + 2) + encoder.scale + dropped
     return DecoderRounding(relative * size, (1.0 + relative) * size, sum_error(width + 2))
 
 

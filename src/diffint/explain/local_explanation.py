@@ -15,11 +15,10 @@ from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
 from ..core.model import Member
-from ..score.nearest_pattern import Matches, match_rows
-from ..score.parts import scores_and_parts
+from ..engine.threads import run_blocks
+from ..score.nearest_pattern import Matches
 from ..score.prepared import PreparedModel
 from .constraints import box_ends, readable, training_range
-from .responsibility import attribute
 
 if TYPE_CHECKING:
     import pandas
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SIDES = ("below", "inside", "above")
+_BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,21 +193,37 @@ def explain_rows(
 ) -> LocalExplanation:
     """Explain rows in original units. x: (rows, features)"""
     x = np.array(x, dtype=np.float64)  # a copy: the explanation is to outlive the caller's rows
-    model = prepared.model
-    score, parts = scores_and_parts(prepared, x, n_jobs)
-    found = attribute(prepared, x, n_jobs)
-    matches = match_rows(prepared, x, n_jobs)
-    lower, upper = _own_ranges(prepared, matches)
-    side = np.sign(matches.excess).astype(np.int8)
-    ends = readable(lower, upper, model.features, x)
-    # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
-    inside = (side == 0) & ~np.isnan(x) & ~np.isnan(ends.lower)
-    low, up = ends.lower.copy(), ends.upper.copy()
-    low[inside], up[inside] = np.fmin(low, x)[inside], np.fmax(up, x)[inside]
-    low[side < 0], up[side > 0] = np.fmax(low, x)[side < 0], np.fmin(up, x)[side > 0]
-    distance = np.where(side > 0, x - up, np.where(side < 0, low - x, 0.0))
+    model, packed = prepared.model, prepared.packed
+    score, parts = packed.parts(x, n_jobs)
+    found = packed.explained(x, n_jobs)
+    matches = Matches.of(found)
+    ends = prepared.derived(box_ends)
+    box_lower, box_upper = (np.stack([end[i] for end in ends]) for i in (0, 1))
+    side = np.empty(x.shape, dtype=np.int8)
+    low, up, distance, share = np.empty((4, *x.shape))
+    binds_below, binds_above = np.empty((2, *x.shape), dtype=bool)
+
+    def explain_block(start: int) -> None:
+        """What is made of single cells; of few rows at a time, so that all of it stays in cache."""
+        rows = slice(start, start + _BLOCK_ROWS)
+        of = matches.member[rows], matches.unit[rows]
+        value, sides = x[rows], np.sign(matches.excess[rows]).astype(np.int8)
+        ends = readable(box_lower[of], box_upper[of], model.features, value)
+        # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
+        inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(ends.lower)
+        lower, upper = ends.lower.copy(), ends.upper.copy()
+        np.copyto(lower, np.fmin(lower, value), where=inside)
+        np.copyto(upper, np.fmax(upper, value), where=inside)
+        np.copyto(lower, np.fmax(lower, value), where=sides < 0)
+        np.copyto(upper, np.fmin(upper, value), where=sides > 0)
+        outside = np.where(sides > 0, value - upper, np.where(sides < 0, lower - value, 0.0))
+        total = parts[rows].sum(axis=1, keepdims=True)
+        side[rows], low[rows], up[rows], distance[rows] = sides, lower, upper, outside
+        binds_below[rows], binds_above[rows] = ends.binds_below, ends.binds_above
+        share[rows] = parts[rows] / np.where(total > 0, total, 1.0)
+
+    run_blocks(explain_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
     smallest, largest = training_range(model.features)
-    total = parts.sum(axis=1, keepdims=True)
     n_units = model.config.n_units
 
     def own(what: Callable[[Member], NDArray[Any]]) -> NDArray[Any]:
@@ -225,14 +241,14 @@ def explain_rows(
         value=x,
         lower=low,
         upper=up,
-        binds_below=ends.binds_below,
-        binds_above=ends.binds_above,
+        binds_below=binds_below,
+        binds_above=binds_above,
         peers=own(lambda member: member.peers),
         peers_inside=own(lambda member: member.peers_inside),
         side=side,
         distance=distance,
         expected=found.expected,
-        share=parts / np.where(total > 0, total, 1.0),
+        share=share,
         responsibility=found.responsibility,
         constant=smallest == largest,
         whole=model.features.whole,
@@ -240,10 +256,3 @@ def explain_rows(
         n_rows=model.training.n_rows,
         held_out=model.calibration.held_out,
     )
-
-
-def _own_ranges(prepared: PreparedModel, matches: Matches) -> tuple[Array, Array]:
-    """Each row's own box in original units. → (rows, features) twice"""
-    ends = prepared.derived(box_ends)
-    lower, upper = (np.stack([end[side] for end in ends]) for side in (0, 1))
-    return lower[matches.member, matches.unit], upper[matches.member, matches.unit]

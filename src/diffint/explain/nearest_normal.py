@@ -16,7 +16,7 @@ from ..core.model import FeatureSummary
 from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
 from .constraints import training_range
-from .responsibility import attribute
+from .responsibility import responsibilities
 
 if TYPE_CHECKING:
     import pandas
@@ -118,7 +118,7 @@ def nearest_normal(
     changes: list[tuple[Change, ...]] = [()] * len(x)
     remaining = np.flatnonzero(score > threshold)
     suspects = np.zeros(x.shape)
-    suspects[remaining] = attribute(prepared, x[remaining], n_jobs).responsibility
+    suspects[remaining] = responsibilities(prepared, x[remaining], n_jobs)
     candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
     search = _Search(prepared, threshold, n_jobs)
     for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):

@@ -188,9 +188,9 @@ def calibrate(
     """Scores of inliers: of rows left out, by the members that left them out."""
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        for kernel, rows in zip(prepared.kernels, split.left_out, strict=True):
+        for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
-            total[rows] += kernel.evaluate(x[rows], n_jobs).scores
+            total[rows] += prepared.packed.member_scores(x[rows], i, n_jobs)
             count[rows] += 1
         scores = total[count > 0] / count[count > 0]
         scores = rng.permutation(scores)[:MAX_SCORES]

@@ -12,14 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import Member
+from ..core.constants import MATCH_FLOOR
 from ..engine.cpu.interval_layer import bounded_log_box_memberships
-from ..engine.cpu.member_kernel import scale
-from ..engine.threads import run_blocks
+from ..engine.cpu.packed_members import Explained
 from .prepared import PreparedMembers
-
-_BLOCK_ROWS = 4_096
-MATCH_FLOOR = 0.25  # the least that a single membership counts when patterns are compared
 
 Array32 = NDArray[np.float32]
 
@@ -37,6 +33,12 @@ class Matches:
     unit: NDArray[np.intp]
     units: NDArray[np.intp]
     excess: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, explained: Explained) -> Matches:
+        """The matches among what the members say of rows."""
+        unit = explained.units[np.arange(len(explained.member)), explained.member]
+        return cls(explained.member, unit, explained.units, explained.excess)
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -56,36 +58,7 @@ def match_rows(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> M
     the middle when they are ordered by how far the row reaches out of its box: a row is inside
     exactly when most members say so, and one member's odd unit has no say.
     """
-    n_rows, n_features = x.shape
-    member = np.zeros(n_rows, dtype=np.intp)
-    units = np.zeros((n_rows, len(prepared.members)), dtype=np.intp)
-    excess = np.zeros((n_rows, n_features), dtype=np.float32)
-
-    def match_block(start: int) -> None:
-        rows = slice(start, start + _BLOCK_ROWS)
-        found = [_own_boxes(prepared.config.temperature, m, x[rows]) for m in prepared.members]
-        reach = np.stack([f[2] for f in found])
-        middle = np.argsort(reach, axis=0, kind="stable")[(len(found) - 1) // 2]
-        each = np.arange(len(middle))
-        member[rows] = middle
-        units[rows] = np.stack([f[0] for f in found], axis=1)
-        excess[rows] = np.stack([f[1] for f in found])[middle, each]
-
-    run_blocks(match_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
-    return Matches(member, units[np.arange(n_rows), member], units, excess)
-
-
-def _own_boxes(
-    temperature: float, member: Member, x: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArray[np.float64]]:
-    """One member's own units (rows,), excess (rows, features) and reach in boxes (rows,)."""
-    clipped, unclipped = scale(member.scaler, x)
-    allowed = member.is_pattern
-    unit = own_units(clipped, member.lower, member.upper, temperature, allowed)
-    above = unclipped - member.box_upper[unit]
-    below = unclipped - member.box_lower[unit]
-    excess = np.where(above > 0, above, np.where(below < 0, below, np.float32(0)))
-    return unit, excess, reaches(unclipped, unit, member.center, member.box_half_width)
+    return Matches.of(prepared.packed.explained(x, n_jobs, attribute=False))
 
 
 def own_units(

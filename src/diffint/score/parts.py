@@ -24,12 +24,4 @@ def scores_and_parts(
     prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The anomaly scores (rows,), as `scoring.anomaly_scores` gives them, and their parts."""
-    scores, total = np.zeros(len(x)), np.zeros(x.shape)
-    for member, kernel in zip(prepared.members, prepared.kernels, strict=True):
-        target = member.scaler.target(x, prepared.config.error)
-        result = kernel.evaluate(x, n_jobs, reconstruct=True)
-        error = np.abs(target.astype(np.float64) - result.reconstruction)
-        present = np.maximum((~np.isnan(error)).sum(axis=1, keepdims=True), 1)
-        scores += result.scores
-        total += np.nan_to_num(error) / present / len(prepared.members)
-    return scores / len(prepared.members), total
+    return prepared.packed.parts(x, n_jobs)

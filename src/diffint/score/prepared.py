@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 from ..core.config import Config
 from ..core.model import FittedModel, Member
-from ..engine.cpu.member_kernel import MemberKernel
+from ..engine.cpu.packed_members import PackedMembers
 
 T = TypeVar("T")
 
@@ -34,10 +35,11 @@ class PreparedMembers:
                 self._derived[make] = tuple(make(self.config, m) for m in self.members)
             return self._derived[make]  # type: ignore[no-any-return]
 
-    @property
-    def kernels(self) -> tuple[MemberKernel, ...]:
-        """The members packed for the compiled code."""
-        return self.derived(MemberKernel)
+    @cached_property
+    def packed(self) -> PackedMembers:
+        """All members packed for the compiled code."""
+        with self._lock:
+            return PackedMembers(self.config, self.members)
 
     def __reduce__(self) -> Any:
         return type(self), (self.config, self.members)

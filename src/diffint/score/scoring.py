@@ -17,17 +17,14 @@ Array = NDArray[np.float64]
 
 def anomaly_scores(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Array:
     """The mean of the members' scores. x: (rows, features) in original units → (rows,)"""
-    total = np.zeros(len(x))
-    for kernel in prepared.kernels:
-        total += kernel.evaluate(x, n_jobs).scores
-    return total / len(prepared.members)
+    return prepared.packed.scores(x, n_jobs)
 
 
 def reconstructions(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Array:
     """The mean of the members' reconstructions, in original units. → (rows, features)"""
     total, seeing = np.zeros(x.shape), np.zeros(x.shape[1])
-    for member, kernel in zip(prepared.members, prepared.kernels, strict=True):
-        scaled = kernel.evaluate(x, n_jobs, reconstruct=True).reconstruction
+    every = prepared.packed.reconstructions(x, n_jobs)
+    for member, scaled in zip(prepared.members, every, strict=True):
         # A member may have seen no value of a rare feature.
         seen = member.scaler.seen
         total += np.where(seen, member.scaler.to_original(scaled), 0.0)

@@ -6,5 +6,6 @@ nothing and receive no gradient. `network.py` holds the same network in plain to
 compare the two step by step.
 
 `layout` says where things lie, `linear` multiplies, `forward` and `backward` are the two passes,
-`spectral` the certified decoder's normalisation, `steps` the training step.
+`spectral` the certified decoder's normalisation, `steps` the training step. `score_kernel` scores
+and explains rows with all members at once; `score_tiles` holds its innermost loops.
 """

@@ -1,4 +1,4 @@
-"""Rows to codes, reconstructions and scores."""
+"""The forward pass of training: rows to codes and reconstructions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.constants import NORM_EPSILON
 from ..kernel_cache import compiled, compiled_sums
 from . import intervals as cpu
 from .intervals import exp, log
-from .linear import copy, multiply_add, start_with, whole_tiles
+from .linear import multiply_add, start_with
 
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
@@ -106,42 +106,3 @@ def decode(w, shape, work, first, last):
             activation[i] = _ZERO
     start_with(work.output[first:last], w.output_bias)
     multiply_add(work.activation[first:last], work.output_weight, work.output[first:last])
-
-
-@compiled_sums
-def _mean_error(target, output):
-    """Mean absolute difference over the present features, 0 where there are none."""
-    total, present = 0.0, 0.0
-    for j in range(target.shape[0]):
-        missing = target[j] != target[j]
-        error = abs(np.float64(target[j]) - np.float64(output[j]))
-        total += 0.0 if missing else error
-        present += 0.0 if missing else 1.0
-    return total / max(present, 1.0)
-
-
-@compiled
-def evaluate(clipped, target, w, shape, work, scores, best, outputs, logs):
-    """Score rows with the weights in force and the bounds already set in `work`.
-
-    clipped, target: (rows, features). scores: (rows,) mean absolute error over present features
-    (0 where none is present). Unless they are empty, best gets each row's unit with the largest
-    code (rows,), outputs the reconstructions (rows, features) and logs the log box memberships
-    (rows, units).
-    """
-    block = work.x.shape[0]
-    for start in range(0, clipped.shape[0], block):
-        rows = min(block, clipped.shape[0] - start)
-        full = whole_tiles(rows)
-        copy(clipped[start : start + rows], work.x)
-        encode(shape, work, 0, full, rows, logs.shape[0] > 0)
-        decode(w, shape, work, 0, full)
-        for b in range(rows):
-            scores[start + b] = _mean_error(target[start + b], work.output[b])
-        if best.shape[0] > 0:
-            for b in range(rows):
-                best[start + b] = np.argmax(work.code[b, : shape.units])
-        if outputs.shape[0] > 0:
-            copy(work.output[:rows, : shape.features], outputs[start : start + rows])
-        if logs.shape[0] > 0:
-            copy(work.log_box[:rows, : shape.units], logs[start : start + rows])
