@@ -23,7 +23,8 @@ from . import score_kernel as kernel
 from .score_kernel import DECODED_ROWS
 from .score_tiles import BOUNDED_ROWS, BOUNDS, SUM_ROWS
 
-_MOST_ROWS, _FEWEST_ROWS = 2_048, 64  # a thread takes at a time
+# A thread takes at a time; no more, so that an interrupt is heard within milliseconds.
+_MOST_ROWS, _FEWEST_ROWS = 2_048, 64
 _PARTS = 4  # at least so many for every thread, so that none waits long for the last one
 _FIRST_FLOAT = 16  # before it: the bounds on 1/membership
 _NOTHING = np.empty((0, 0), dtype=np.float32)
@@ -333,9 +334,8 @@ def _in_blocks(work: Callable[[int, int, int], None], x: NDArray[Any], n_jobs: i
     """
     n_rows = len(x)
     if n_jobs == 1 or n_rows < 2 * _FEWEST_ROWS:
-        size = max(n_rows, 1) if x.dtype == np.float64 else _MOST_ROWS
-        for start in range(0, n_rows, size):
-            _call(work, x, start, min(size, n_rows - start))
+        for start in range(0, n_rows, _MOST_ROWS):
+            _call(work, x, start, min(_MOST_ROWS, n_rows - start))
         return
     size = -(-n_rows // (n_jobs * _PARTS * _FEWEST_ROWS)) * _FEWEST_ROWS
     size = min(size, _MOST_ROWS)
@@ -358,8 +358,11 @@ def _in_blocks(work: Callable[[int, int, int], None], x: NDArray[Any], n_jobs: i
     for thread in threads:
         thread.start()
     take_turns()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as interrupt:  # the others stop after their block
+        failures.append(interrupt)
     if failures:
         raise failures[0]
 
