@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from diffint.core.constants import MEMBERSHIP_FLOORS, MIN_MEMBERSHIP, NORM_EPSILON
+from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
 from diffint.core.model import Member
 from diffint.engine.cpu import score_kernel
 from diffint.explain.responsibility import responsibilities
@@ -54,11 +54,8 @@ def counted_rows(members: int) -> Iterator[Count]:
     originals = {name: getattr(score_kernel, name) for name in ("score_rows", "explain_rows")}
 
     def counting(name: str) -> Callable[..., None]:
-        # One call of explain_rows encodes and decodes every row once for each floor.
-        passes = len(MEMBERSHIP_FLOORS) if name == "explain_rows" else 1
-
         def call(address: int, n_rows: int, *others: Any) -> None:
-            count.rows += n_rows * passes * count.members
+            count.rows += n_rows * count.members
             originals[name](address, n_rows, *others)
 
         return call

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diffint.core.model import FeatureSummary
-from diffint.explain.constraints import readable
+from diffint.explain.constraints import readable, readable_for
 
 
 class TestReadable:
@@ -31,8 +31,7 @@ class TestReadable:
         ],
     )
     def test_ends(self, lower, upper, whole, value, expected):
-        ends = readable(
-            np.array([[lower]]), np.array([[upper]]), self.summary(whole), np.array([[value]])
-        )
+        low, up, features = np.array([[lower]]), np.array([[upper]]), self.summary(whole)
+        ends = readable_for(np.array([[value]]), readable(low, up, features), low, up, features)
         found = (ends.lower, ends.upper, ends.binds_below, ends.binds_above)
         assert tuple(a.item() for a in found) == expected

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
-from diffint.core.constants import MEMBERSHIP_FLOORS
 from diffint.engine.cpu import score_kernel
 from diffint.engine.reference.robust import expected_and_responsibility
 from diffint.explain.responsibility import responsibilities
@@ -134,5 +133,4 @@ def test_few_evaluations_per_row(model, monkeypatch):
 
     monkeypatch.setattr(score_kernel, "explain_rows", counting)
     responsibilities(PreparedModel(model), factor_rows(1_500, seed=6))
-    assert sum(passed) == 1_500  # each with every member and floor, once
-    assert len(MEMBERSHIP_FLOORS) <= 10
+    assert sum(passed) == 1_500  # each with every member, once

@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 
 from diffint import DiffInt
+from diffint.core.constants import MEMBERSHIP_FLOOR
 from diffint.core.errors import TrainingWarning
 from diffint.engine.reference import intervals as reference
 from diffint.explain.importance import label_free_importance, tightness
@@ -16,7 +17,7 @@ from diffint.fit.boxes import (
 )
 from diffint.fit.feature_summary import summarise_features
 from diffint.fit.unit_matching import match_units, stabilities
-from diffint.score.nearest_pattern import MATCH_FLOOR, own_units, reaches
+from diffint.score.nearest_pattern import own_units, reaches
 
 from ..conftest import QUICK
 
@@ -57,7 +58,7 @@ def test_coverages_alone_and_together():
 def test_a_row_belongs_where_most_of_it_does():
     rows, lower, upper = boxes()
     unit = own_units(rows, lower, upper, 0.1)
-    logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MATCH_FLOOR)
+    logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MEMBERSHIP_FLOOR)
     np.testing.assert_array_equal(unit, logs.argmax(axis=1))
     allowed = np.arange(len(lower)) % 2 == 0
     restricted = own_units(rows, lower, upper, 0.1, allowed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,11 @@ from ..core.checks import check_count, check_index
 from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
-from ..core.model import Member
+from ..core.model import FeatureSummary, FittedModel
 from ..engine.threads import run_blocks
 from ..score.nearest_pattern import Matches
 from ..score.prepared import PreparedModel
-from .constraints import box_ends, readable, training_range
+from .constraints import Ends, box_ends, readable, readable_for, training_range
 
 if TYPE_CHECKING:
     import pandas
@@ -188,6 +187,44 @@ class LocalExplanation(Immutable):
         return brief(self, row, n_reasons)
 
 
+@dataclass(frozen=True)
+class _Boxes:
+    """What explanations need of all units' boxes, numbered through all members.
+
+    lower, upper: (units, features) in original units; readable: the same for people; rows, peers,
+    peers_inside: as in `Member`.
+    """
+
+    lower: Array
+    upper: Array
+    readable: Ends
+    rows: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    peers_inside: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, model: FittedModel) -> _Boxes:
+        """The boxes of a model."""
+        ends = [box_ends(model.config, member) for member in model.members]
+        lower, upper = (np.concatenate([end[i] for end in ends]) for i in (0, 1))
+        return cls(
+            lower,
+            upper,
+            readable(lower, upper, model.features),
+            np.concatenate([member.box_rows for member in model.members]),
+            np.concatenate([member.peers for member in model.members]),
+            np.concatenate([member.peers_inside for member in model.members]),
+        )
+
+    def ends_for(self, unit: NDArray[np.intp], value: Array, features: FeatureSummary) -> Ends:
+        """The ends of each row's own unit. unit: (rows,); value: (rows, features)"""
+        ends = self.readable
+        own = Ends(
+            ends.lower[unit], ends.upper[unit], ends.binds_below[unit], ends.binds_above[unit]
+        )
+        return readable_for(value, own, self.lower[unit], self.upper[unit], features)
+
+
 def explain_rows(
     prepared: PreparedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
 ) -> LocalExplanation:
@@ -197,8 +234,8 @@ def explain_rows(
     score, parts = packed.parts(x, n_jobs)
     found = packed.explained(x, n_jobs)
     matches = Matches.of(found)
-    ends = prepared.derived(box_ends)
-    box_lower, box_upper = (np.stack([end[i] for end in ends]) for i in (0, 1))
+    boxes = prepared.once(_Boxes.of)
+    n_units = model.config.n_units
     side = np.empty(x.shape, dtype=np.int8)
     low, up, distance, share = np.empty((4, *x.shape))
     binds_below, binds_above = np.empty((2, *x.shape), dtype=bool)
@@ -206,12 +243,12 @@ def explain_rows(
     def explain_block(start: int) -> None:
         """What is made of single cells; of few rows at a time, so that all of it stays in cache."""
         rows = slice(start, start + _BLOCK_ROWS)
-        of = matches.member[rows], matches.unit[rows]
+        unit = matches.member[rows] * n_units + matches.unit[rows]
         value, sides = x[rows], np.sign(matches.excess[rows]).astype(np.int8)
-        ends = readable(box_lower[of], box_upper[of], model.features, value)
+        ends = boxes.ends_for(unit, value, model.features)
+        lower, upper = ends.lower, ends.upper
         # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
-        inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(ends.lower)
-        lower, upper = ends.lower.copy(), ends.upper.copy()
+        inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(lower)
         np.copyto(lower, np.fmin(lower, value), where=inside)
         np.copyto(upper, np.fmax(upper, value), where=inside)
         np.copyto(lower, np.fmax(lower, value), where=sides < 0)
@@ -224,27 +261,22 @@ def explain_rows(
 
     run_blocks(explain_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
     smallest, largest = training_range(model.features)
-    n_units = model.config.n_units
-
-    def own(what: Callable[[Member], NDArray[Any]]) -> NDArray[Any]:
-        """Something of each row's own unit."""
-        return np.stack([what(member) for member in model.members])[matches.member, matches.unit]
-
+    unit = matches.member * n_units + matches.unit
     return LocalExplanation(
         feature_names=model.feature_names,
         score=score,
         p_value=model.calibration.p_values(score),
         threshold=threshold,
-        unit=matches.member * n_units + matches.unit,
-        box_rows=own(lambda member: member.box_rows),
+        unit=unit,
+        box_rows=boxes.rows[unit],
         nearest=matches.units + np.arange(len(model.members)) * n_units,
         value=x,
         lower=low,
         upper=up,
         binds_below=binds_below,
         binds_above=binds_above,
-        peers=own(lambda member: member.peers),
-        peers_inside=own(lambda member: member.peers_inside),
+        peers=boxes.peers[unit],
+        peers_inside=boxes.peers_inside[unit],
         side=side,
         distance=distance,
         expected=found.expected,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.constants import MATCH_FLOOR
+from ..core.constants import MEMBERSHIP_FLOOR
 from ..engine.cpu.interval_layer import bounded_log_box_memberships
 from ..engine.cpu.packed_members import Explained
 from .prepared import PreparedMembers
@@ -70,13 +70,13 @@ def own_units(
 ) -> NDArray[np.intp]:
     """The unit whose pattern each row follows: that which matches most of it. → (rows,)
 
-    It has the largest box membership when no single one counts less than `MATCH_FLOOR`: a row
+    It has the largest box membership when no single one counts less than `MEMBERSHIP_FLOOR`: a row
     with one wrong value still belongs where the rest of it does.
 
     rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
     allowed: (units,) the units to choose from, all of them by default.
     """
-    log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MATCH_FLOOR)
+    log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MEMBERSHIP_FLOOR)
     if allowed is not None:
         log_box[:, ~allowed] = -np.inf
     return log_box.argmax(axis=1)

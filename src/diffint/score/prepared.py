@@ -52,5 +52,12 @@ class PreparedModel(PreparedMembers):
         super().__init__(model.config, model.members)
         self.model = model
 
+    def once(self, make: Callable[[FittedModel], T]) -> T:
+        """What `make` gives for the model; made once."""
+        with self._lock:
+            if make not in self._derived:
+                self._derived[make] = make(self.model)
+            return self._derived[make]  # type: ignore[no-any-return]
+
     def __reduce__(self) -> Any:
         return type(self), (self.model,)

@@ -7,7 +7,6 @@ import pytest
 
 from diffint import DiffInt
 from diffint.certify.regions import certify_region
-from diffint.core.constants import MATCH_FLOOR
 from diffint.engine.cpu.packed_members import PackedMembers
 from diffint.engine.reference import robust, score
 from diffint.engine.reference.intervals import log_box_memberships
@@ -141,7 +140,7 @@ def test_explained(model, x):
     for m, member in enumerate(model.members):
         assert member.is_pattern[found.units[:, m]].all()
         # The same unit, but where two of them are as near as float32 can tell.
-        logs = robust.robust_log_box(model.config, member, x, MATCH_FLOOR)
+        logs = robust.robust_log_box(model.config, member, x)
         each = np.arange(len(x))
         chosen, other = logs[each, found.units[:, m]], logs[each, units[:, m]]
         np.testing.assert_allclose(chosen, other, atol=1e-4)

@@ -1,7 +1,7 @@
 """A fitted model in the layout of the scoring kernel: what makes scores of rows.
 
 All members lie in a few flat vectors, packed once and shared by threads; a compiled call takes
-those, a thread's scratch space and the arrays to fill. `compiled/score_kernel.py` has the loops
+those, a thread's scratch space and the arrays to fill. `score_kernel` has the loops
 and the meaning of the places.
 """
 
@@ -16,21 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.config import Config
-from ...core.constants import MATCH_FLOOR, MEMBERSHIP_FLOORS
+from ...core.constants import MEMBERSHIP_FLOOR
 from ...core.model import Member
 from . import intervals as cpu
 from . import score_kernel as kernel
 from .score_kernel import DECODED_ROWS
-from .score_tiles import BOUNDED_ROWS, BOUNDS, SUM_ROWS
+from .score_tiles import BOUNDED_ROWS, SUM_ROWS
 
 # A thread takes at a time; no more, so that an interrupt is heard within milliseconds.
 _MOST_ROWS, _FEWEST_ROWS = 2_048, 64
 _PARTS = 4  # at least so many for every thread, so that none waits long for the last one
-_FIRST_FLOAT = 16  # before it: the bounds on 1/membership
+_FIRST_FLOAT = 16  # before it: the bound on 1/membership
 _NOTHING = np.empty((0, 0), dtype=np.float32)
 _NO_PARTS = np.empty((0, 0))
 
-assert len(MEMBERSHIP_FLOORS) == BOUNDS
 assert kernel.TILE_ROWS % DECODED_ROWS == kernel.TILE_ROWS % BOUNDED_ROWS == 0
 assert DECODED_ROWS % SUM_ROWS == 0
 
@@ -38,9 +37,11 @@ assert DECODED_ROWS % SUM_ROWS == 0
 class Explained(NamedTuple):
     """What the members say of rows beyond their scores.
 
-    expected, responsibility: (rows, features), see `attribution.Attribution`.
-    units: (rows, members) every member's own unit; member: (rows,) the one whose is reported;
-    excess: (rows, features) float32, see `patterns.Matches`.
+    expected: (rows, features) what the rest of the row calls for, in original units, NaN for a
+        feature that training never saw; responsibility: (rows, features) how far the value is from
+        that, in scaled units, 0 where a cell is missing.
+    units: (rows, members) every member's own unit; member: (rows,) the one that is reported;
+    excess: (rows, features) float32, see `score.nearest_pattern.Matches`.
     """
 
     expected: NDArray[np.float64]
@@ -116,20 +117,20 @@ class PackedMembers:
                     kernel.ACTIVATION: (rows, hidden),
                     kernel.OUTPUT: (rows, outputs),
                     kernel.SEEN: (rows // DECODED_ROWS, units),
-                    kernel.CODE: (BOUNDS * rows, units),
+                    kernel.CODE: (rows, units),
                 }
             ),
             self._lay_out(
                 {
                     kernel.LISTED: (1, units),
                     kernel.EVERY: (1, hidden),
-                    kernel.EXPONENT: (BOUNDS * rows, units),
+                    kernel.EXPONENT: (rows, units),
                 }
             ),
         )
 
         self._floats = np.zeros(_FIRST_FLOAT + len(members) * places[kernel.FLOATS], np.float32)
-        self._floats[:BOUNDS] = 1.0 / np.array(MEMBERSHIP_FLOORS)
+        self._floats[0] = 1.0 / MEMBERSHIP_FLOOR
         self._doubles = np.zeros(1 + n_features + len(members) * places[kernel.DOUBLES])
         self._doubles[0] = cpu.inverse_temperature.py_func(config.temperature)
         excluded = np.full((len(members), units), kernel.NEVER, dtype=np.int32)
@@ -279,7 +280,6 @@ class PackedMembers:
             np.empty(n_rows, dtype=np.intp),
             np.empty(x.shape, dtype=np.float32),
         )
-        matched = MEMBERSHIP_FLOORS.index(MATCH_FLOOR)
 
         def explain(address: int, count: int, start: int) -> None:
             scratch = self._borrow()
@@ -287,7 +287,6 @@ class PackedMembers:
                 address,
                 count,
                 start,
-                matched,
                 self._floats,
                 self._doubles,
                 self._places,
@@ -316,7 +315,7 @@ class PackedMembers:
         scratch = _Scratch(
             np.zeros(floats, dtype=np.float32),
             np.zeros(exponents, dtype=np.int32),
-            np.full(rows * (cells + self.n_members + self.n_features), np.nan),
+            np.full(rows * (cells + self.n_members), np.nan),
         )
         # What pads is missing, and stays so.
         start = int(places[kernel.CLIPPED])

@@ -30,7 +30,6 @@ from ..kernel_cache import (
 from .intervals import LANES, exp, log
 from .score_tiles import (
     BOUNDED_ROWS,
-    BOUNDS,
     FACTOR_ROWS,
     SUM_ROWS,
     mean_error,
@@ -528,36 +527,31 @@ def score_rows(
 
 @compiled
 def _bounded_products(floats, member, places, inverse, rows, missing, scratch, exponents):
-    """∏_j min(1/I, bound) of the tile's rows for every bound, one after the other.
-
-    The bounds are the first BOUNDS numbers of floats; the codes of one bound take TILE_ROWS rows.
-    """
+    """∏_j min(1/I, bound) of the tile's rows; the bound is the first number of floats."""
     units, cells, features = places[UNITS], places[CELLS], places[FEATURES]
     code, exponent = places[CODE], places[EXPONENT]
-    size = TILE_ROWS * units
     if places[BY_DIFFERENCE]:
-        for f in range(BOUNDS):
-            for b in range(rows):
-                start = places[CLIPPED] + b * cells
-                first, power = code + f * size + b * units, exponent + f * size + b * units
-                _by_difference(
-                    scratch[start : start + features],
-                    floats,
-                    member + places[P],
-                    member + places[Q],
-                    places,
-                    inverse,
-                    floats[f],
-                    scratch[first : first + units],
-                    exponents[power : power + units],
-                )
+        for b in range(rows):
+            start = places[CLIPPED] + b * cells
+            first, power = code + b * units, exponent + b * units
+            _by_difference(
+                scratch[start : start + features],
+                floats,
+                member + places[P],
+                member + places[Q],
+                places,
+                inverse,
+                floats[0],
+                scratch[first : first + units],
+                exponents[power : power + units],
+            )
         return
-    mantissas = scratch[code : code + BOUNDS * size]
-    powers = exponents[exponent : exponent + BOUNDS * size]
+    mantissas = scratch[code : code + TILE_ROWS * units]
+    powers = exponents[exponent : exponent + TILE_ROWS * units]
     for i in range(mantissas.shape[0]):
         mantissas[i] = _ONE
         powers[i] = np.int32(0)
-    at, bounds = scratch.ctypes.data, floats.ctypes.data + member * _ITEM
+    at, weights = scratch.ctypes.data, floats.ctypes.data + member * _ITEM
     for b in range(0, rows, BOUNDED_ROWS):
         for k in range(0, units, LANES):
             for j in range(0, features, BOUNDED_FEATURES):
@@ -565,21 +559,18 @@ def _bounded_products(floats, member, places, inverse, rows, missing, scratch, e
                     at + (places[U] + b * cells + j) * _ITEM,
                     at + (places[V] + b * cells + j) * _ITEM,
                     cells * _ITEM,
-                    bounds + (places[P] + j * units + k) * _ITEM,
-                    bounds + (places[Q] + j * units + k) * _ITEM,
-                    bounds + (places[C] + j * units + k) * _ITEM,
+                    weights + (places[P] + j * units + k) * _ITEM,
+                    weights + (places[Q] + j * units + k) * _ITEM,
+                    weights + (places[C] + j * units + k) * _ITEM,
                     units * _ITEM,
                     min(BOUNDED_FEATURES, features - j),
                     at + (code + b * units + k) * _ITEM,
                     exponents.ctypes.data + (exponent + b * units + k) * _ITEM,
                     units * _ITEM,
-                    size * _ITEM,
                     floats.ctypes.data,
                 )
-    if missing:  # c is below 2 and the bounds are not: what is taken out was not bounded
-        for f in range(BOUNDS):
-            first, power = code + f * size, exponent + f * size
-            _take_out_missing(floats, member, places, first, power, rows, scratch, exponents)
+    if missing:  # c is below 2 and the bound is not: what is taken out was not bounded
+        _take_out_missing(floats, member, places, code, exponent, rows, scratch, exponents)
 
 
 @compiled
@@ -610,26 +601,21 @@ def _set_excess(target, floats, member, places, unit, excess):
 
 
 @compiled
-def _add_distances(target, output, doubles, start, cells, beyond, expectation, distance):
-    """Add one reconstruction to what is expected and to how far the row is from that."""
-    features = target.shape[0]
+def _add_responsibility(target, output, doubles, start, cells, expected, responsibility):
+    """Add one member's reconstruction, in original units, and how far the row is from it.
+
+    A member that has never seen a feature adds 0 to what is expected of it.
+    """
     lower = doubles[start + LOWER * cells : start + (LOWER + 1) * cells]
     upper = doubles[start + UPPER * cells : start + (UPPER + 1) * cells]
-    for j in range(features):
-        value, expected = np.float64(target[j]), np.float64(output[j])
-        nearest = lower[j] if value < lower[j] else (upper[j] if value > upper[j] else value)
-        expectation[j] += expected / BOUNDS
-        away = (abs(value - expected) + beyond * abs(value - nearest)) / BOUNDS
-        distance[j] += away if away == away else 0.0  # a missing cell is responsible for nothing
-
-
-@compiled
-def _add_expected(expectation, doubles, start, cells, expected):
-    """Add one member's expectation in original units, or nothing where it knows no feature."""
     factor = doubles[start + TO_FACTOR * cells : start + (TO_FACTOR + 1) * cells]
     offset = doubles[start + TO_OFFSET * cells : start + (TO_OFFSET + 1) * cells]
-    for j in range(expectation.shape[0]):
-        expected[j] += expectation[j] * factor[j] + offset[j]
+    for j in range(target.shape[0]):
+        value, made = np.float64(target[j]), np.float64(output[j])
+        nearest = lower[j] if value < lower[j] else (upper[j] if value > upper[j] else value)
+        away = abs(value - made) + BEYOND_WEIGHT * abs(value - nearest)
+        responsibility[j] += away if away == away else 0.0  # 0 for a missing cell
+        expected[j] += made * factor[j] + offset[j]
 
 
 @compiled
@@ -637,7 +623,6 @@ def explain_rows(
     x_address,
     n_rows,
     first_row,
-    matched,
     floats,
     doubles,
     places,
@@ -651,21 +636,19 @@ def explain_rows(
     middle,
     excess,
 ):
-    """What `attribution` and `patterns` say of rows, in one pass for all bounds on memberships.
+    """Responsibilities and nearest patterns of rows, by robust memberships.
 
-    x_address, n_rows, first_row: as of `score_rows`. matched: the bound that own units are found
-    with; excluded: (members · units,) int32, NEVER for units that are no pattern; wide: scratch
-    space of float64. Filled: expected, responsibility: (rows, features), unless they are empty;
-    units_of: (rows, members)
-    int64, each member's own unit; middle: (rows,) int64, the member whose pattern is reported;
-    excess: (rows, features) float32.
+    x_address, n_rows, first_row: as in `score_rows`. excluded: (members · units,) int32, NEVER for
+    units that are not patterns; wide: scratch space of float64. Filled: expected, responsibility:
+    (rows, features), unless they are empty; units_of: (rows, members) int64, each member's own
+    unit; middle: (rows,) int64, the member whose pattern is reported; excess: (rows, features)
+    float32.
     """
     features, units, cells = places[FEATURES], places[UNITS], places[CELLS]
     x = carray(_doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])
     members, outputs = places[MEMBERS], places[OUTPUTS]
     reaches = TILE_ROWS * cells  # in wide, after the rows themselves
-    expectations = reaches + TILE_ROWS * members
     knowing = doubles[1 : 1 + features]
     attributes = expected.shape[0] > 0
     unclipped = features > 0  # always; a constant would have the functions compiled once more
@@ -688,8 +671,7 @@ def explain_rows(
             _set_exponentials(places, inverse, rows, scratch)
             _bounded_products(floats, member, places, inverse, rows, missing, scratch, exponents)
             for b in range(rows):
-                at = matched * TILE_ROWS * units + b * units
-                first, power = places[CODE] + at, places[EXPONENT] + at
+                first, power = places[CODE] + b * units, places[EXPONENT] + b * units
                 unit = smallest_product(
                     scratch.ctypes.data + first * _ITEM,
                     exponents.ctypes.data + power * _ITEM,
@@ -703,30 +685,18 @@ def explain_rows(
                 )
             if not attributes:
                 continue
-            for i in range(TILE_ROWS * features):
-                wide[expectations + i] = 0.0
-            for f in range(BOUNDS):
-                code = places[CODE] + f * TILE_ROWS * units
-                power = places[EXPONENT] + f * TILE_ROWS * units
-                _codes(places, code, power, rows, scratch, exponents)
-                _decode(floats, member, places, code, rows, scratch, exponents)
-                for b in range(rows):
-                    first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
-                    total = expectations + b * features
-                    _add_distances(
-                        scratch[first : first + features],
-                        scratch[at : at + features],
-                        doubles,
-                        first_double,
-                        cells,
-                        BEYOND_WEIGHT,
-                        wide[total : total + features],
-                        responsibility[row + b],
-                    )
+            _codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
+            _decode(floats, member, places, places[CODE], rows, scratch, exponents)
             for b in range(rows):
-                total = expectations + b * features
-                _add_expected(
-                    wide[total : total + features], doubles, first_double, cells, expected[row + b]
+                first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
+                _add_responsibility(
+                    scratch[first : first + features],
+                    scratch[at : at + features],
+                    doubles,
+                    first_double,
+                    cells,
+                    expected[row + b],
+                    responsibility[row + b],
                 )
         for b in range(rows):
             at = reaches + b * members

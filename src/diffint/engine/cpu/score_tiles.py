@@ -30,8 +30,7 @@ def _has_wide_registers() -> bool:
 _WIDE_REGISTERS = _has_wide_registers()
 SUM_ROWS = 8 if _WIDE_REGISTERS else 4
 FACTOR_ROWS = 4
-BOUNDED_ROWS = 4 if _WIDE_REGISTERS else 2  # with BOUNDS products each
-BOUNDS = 3  # how many floors a membership is bounded by at a time
+BOUNDED_ROWS = 4
 _ITEM = 4  # bytes of a float32
 
 _INT, _FLOAT = ir.IntType(64), ir.FloatType()
@@ -278,28 +277,25 @@ def multiply_bounded(
     mantissa: Any,
     exponent: Any,
     out_step: Any,
-    bound_step: Any,
-    bounds: Any,
+    bound: Any,
 ) -> Any:
-    """Products over features of min(c + v·P + u·Q, bound), for BOUNDS bounds at once.
+    """Products over features of min(c + v·P + u·Q, bound).
 
     For BOUNDED_ROWS rows × LANES units and `features` ≥ 1 features, few enough that the product
-    of as many bounds stays below 2¹²⁶. What is stored as mantissa (float32 in [1, 2)) is multiplied
-    on, and the biased exponents (int32) are added to; rows lie `out_step`, bounds `bound_step`
-    bytes apart. bounds: address of BOUNDS float32.
+    of as many bounds stays below 2¹²⁶. The stored mantissas (float32 in [1, 2)) are multiplied, the
+    biased exponents (int32) are added to; rows lie `out_step` bytes apart. bound: its address.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         u, v, cell_step, p, q, c, feature_step, features = arguments[:8]
-        mantissa, exponent, out_step, bound_step, bounds = arguments[8:]
+        mantissa, exponent, out_step, bound = arguments[8:]
         code = _Code(builder)
-        tile = [(r, f) for r in range(BOUNDED_ROWS) for f in range(BOUNDS)]
-        most = [code.splat(code.offset(bounds, code.number(_ITEM), f)) for f in range(BOUNDS)]
-
-        def place(start: Any, r: int, f: int) -> Any:
-            return code.offset(code.offset(start, out_step, r), bound_step, f)
-
-        first = [code.vector(place(mantissa, r, f)) for r, f in tile]
+        most = code.splat(bound)
+        mantissas, exponents = (
+            [code.offset(start, out_step, r) for r in range(BOUNDED_ROWS)]
+            for start in (mantissa, exponent)
+        )
+        first = [code.vector(place) for place in mantissas]
         up_rows = [code.offset(u, cell_step, r) for r in range(BOUNDED_ROWS)]
         down_rows = [code.offset(v, cell_step, r) for r in range(BOUNDED_ROWS)]
 
@@ -312,19 +308,17 @@ def multiply_bounded(
                 above = code.splat(builder.add(up_rows[r], cell))
                 factor = code.multiply_add(below, low, inside)
                 factor = code.multiply_add(above, up, factor)
-                for f in range(BOUNDS):
-                    kept = code.least(factor, most[f])
-                    following.append(builder.fmul(products[r * BOUNDS + f], kept))
+                following.append(builder.fmul(products[r], code.least(factor, most)))
             return following
 
-        for (r, f), product in zip(tile, _loop(builder, features, first, body), strict=True):
+        for r, product in enumerate(_loop(builder, features, first, body)):
             left, power = code.split(product)
-            total = code.vector(place(exponent, r, f), _BITS)
-            code.store(left, place(mantissa, r, f))
-            code.store(builder.add(total, power), place(exponent, r, f), _BITS)
+            total = code.vector(exponents[r], _BITS)
+            code.store(left, mantissas[r])
+            code.store(builder.add(total, power), exponents[r], _BITS)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 13), generate
+    return types.void(*[types.int64] * 12), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -13,29 +13,33 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from ...core.config import Config
-from ...core.constants import BEYOND_WEIGHT, MATCH_FLOOR, MEMBERSHIP_FLOORS
+from ...core.constants import BEYOND_WEIGHT, MEMBERSHIP_FLOOR
 from ...core.model import FittedModel, Member
 from .intervals import bounded_log_box_memberships
 
 Array = NDArray[np.float64]
 
 
-def robust_log_box(config: Config, member: Member, x: NDArray[Any], floor: float) -> Array:
+def robust_log_box(config: Config, member: Member, x: NDArray[Any]) -> Array:
     """Log box memberships of rows in original units. x: (rows, features) → (rows, units)"""
-    encoded = member.scaler.transform(x)[0]
-    temperature = config.temperature
-    return bounded_log_box_memberships(encoded, member.lower, member.upper, temperature, floor)
+    return bounded_log_box_memberships(
+        member.scaler.transform(x)[0],
+        member.lower,
+        member.upper,
+        config.temperature,
+        MEMBERSHIP_FLOOR,
+    )
 
 
-def robust_reconstruction(config: Config, member: Member, x: NDArray[Any], floor: float) -> Array:
+def robust_reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Array:
     """What one member makes of rows, in its scaled units. → (rows, features)"""
-    code = softmax(robust_log_box(config, member, x, floor), axis=1)
+    code = softmax(robust_log_box(config, member, x), axis=1)
     return member.decoder.reconstruct(code)
 
 
 def own_units(config: Config, member: Member, x: NDArray[Any]) -> NDArray[np.intp]:
     """The pattern that each row comes nearest to. → (rows,)"""
-    log_box = robust_log_box(config, member, x, MATCH_FLOOR)
+    log_box = robust_log_box(config, member, x)
     return np.asarray(np.where(member.is_pattern, log_box, -np.inf).argmax(axis=1))
 
 
@@ -48,12 +52,11 @@ def expected_and_responsibility(model: FittedModel, x: NDArray[Any]) -> tuple[Ar
     for member in model.members:
         scaler = member.scaler
         value = scaler.transform(x)[1].astype(np.float64)
-        every = [robust_reconstruction(model.config, member, x, f) for f in MEMBERSHIP_FLOORS]
-        distance = BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
-        distance += np.mean([np.abs(value - expected) for expected in every], axis=0)
+        expected = robust_reconstruction(model.config, member, x)
+        distance = np.abs(value - expected)
+        distance += BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
         distances += np.nan_to_num(distance)
-        expected = scaler.to_original(np.mean(every, axis=0))
-        expectations += np.where(scaler.seen, expected, 0.0)
+        expectations += np.where(scaler.seen, scaler.to_original(expected), 0.0)
         seeing += scaler.seen
     count = np.maximum(seeing, 1.0)
     return np.where(seeing > 0, expectations / count, np.nan), distances / count
