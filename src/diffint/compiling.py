@@ -15,6 +15,8 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
+from .inlining import inline_into_callers
+
 # Not "reassoc": with it the same row could be summed in another order beside other rows.
 # Not "nnan"/"ninf": missing values and overflow to infinity are part of the contract.
 _EXACT_ORDER = {"nsz", "contract"}
@@ -35,8 +37,9 @@ def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
     # Inlined, always: of a function that is called, the linker takes the first copy it meets, and
     # the copies are not optimised alike. Which one that is depends on whether code was compiled in
     # this process or read from disk, and a seed would not give the same bits in both.
-    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
-    dispatcher = njit(fastmath=fastmath, **options)(function)
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True, "fastmath": fastmath}
+    dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
+    inline_into_callers(dispatcher, function, **options)
     # No folder that can be written to: compile in every process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
@@ -86,6 +89,7 @@ def _kernel_sources() -> str:
     here = Path(__file__).parent
     files = [
         Path(__file__),
+        here / "inlining.py",
         here / "intervals" / "cpu.py",
         here / "intervals" / "product_tile.py",
         *(here / "compiled").glob("*.py"),
