@@ -147,6 +147,7 @@ def _train_member(
     elements_per_step = batch_size * config.n_units * n_features
     rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))
 
+    parts = steps.parts_for(shape, weights, singular, work)
     history = np.zeros(epochs)
     step = 0
     with Team(threads, work.team) as team:
@@ -157,6 +158,7 @@ def _train_member(
                     raise TrainingError("training was stopped")
                 loss, step = team.call(
                     steps.train_steps,
+                    parts,
                     run.rows,
                     order,
                     first,
