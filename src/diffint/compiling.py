@@ -54,6 +54,14 @@ def is_at_hand(dispatcher: Any) -> bool:
     return isinstance(cache, _KernelCache) and cache.holds_code()
 
 
+def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether there is code for arguments of these types, in this process or on disk."""
+    if kinds in dispatcher.overloads:
+        return True
+    cache = dispatcher._cache
+    return isinstance(cache, _KernelCache) and cache.holds(kinds, dispatcher.targetctx)
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc]
     """Numba's cache on disk, stamped with the sources of all kernels.
 
@@ -69,6 +77,13 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         """Whether there is code of today's sources."""
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
             return bool(self._cache_file._load_index())
+        return False
+
+    def holds(self, kinds: tuple[Any, ...], target_context: Any) -> bool:
+        """Whether there is code of today's sources for arguments of these types."""
+        key = self._index_key(kinds, target_context.codegen())
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            return key in self._cache_file._load_index()
         return False
 
     def save_overload(self, signature: Any, data: Any) -> None:

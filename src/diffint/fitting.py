@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from . import scoring
 from .calibration import MAX_SCORES, Calibration
 from .certificate import flag_rates
+from .compile_ahead import compile_for_a_fit
 from .config import CalibrationKind, Config
 from .describing import describe
 from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
+from .intervals.cpu import SAFE_EXPONENT, largest_magnitude
 from .measuring import summarise_features
 from .model import FittedModel, TrainingSummary
-from .progress import training_progress
+from .progress import compiling_progress, training_progress
 from .sampling import Rows, at_most
 from .scaling import fit_scaler
 from .training import TrainedMember, TrainingRun, train_members
@@ -62,6 +64,10 @@ def fit_model(
     """Fit on the rows of the task that are not marked as anomalies."""
     prepared = _Prepared(task, feature_names, config)
     settled = prepared.settled
+    with compiling_progress(verbose) as (started, done):
+        compile_for_a_fit(
+            config.decoder == "certified", prepared.by_difference, n_jobs, started, done
+        )
     with training_progress(int(settled.epochs), config.n_members, verbose, device) as progress:
         trained = train_members(prepared.runs, settled, device, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)
@@ -113,6 +119,12 @@ class _Prepared:
                 self.scalers, self.split.train, member_seeds, strict=True
             )
         ]
+
+    @property
+    def by_difference(self) -> bool:
+        """Whether any rows leave the safe range of the exponentials."""
+        largest = max(largest_magnitude(run.rows) for run in self.runs)
+        return largest / self.config.temperature > SAFE_EXPONENT
 
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Describe and calibrate the trained members."""

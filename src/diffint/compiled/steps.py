@@ -222,8 +222,16 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
 
 def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> Parts:
     """Their addresses; what is not compiled yet is compiled now."""
-    calls = part_calls(shape, w, spectral, work)
-    return Parts(*(NOT_NEEDED if call is None else address_of(call[0], *call[1]) for call in calls))
+    kind = shape.certified, shape.by_difference
+    if kind not in _PARTS:
+        calls = part_calls(shape, w, spectral, work)
+        _PARTS[kind] = Parts(
+            *(NOT_NEEDED if call is None else address_of(call[0], *call[1]) for call in calls)
+        )
+    return _PARTS[kind]
+
+
+_PARTS: dict[tuple[bool, bool], Parts] = {}  # the arguments are of the same types in all networks
 
 
 # --- The steps ----------------------------------------------------------------------------------

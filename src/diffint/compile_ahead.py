@@ -1,0 +1,323 @@
+"""The first fit on a machine: what it needs is compiled in other processes, side by side.
+
+Numba compiles in one thread at a time, and a thread that compiles cannot be stopped. Processes can:
+each compiles what it is told into numba's cache on disk, from which this process then loads it.
+They end with this process, however it ends. Where they cannot be had, nothing is lost: whatever is
+not in the cache is compiled by this process when it is first called.
+
+A kernel is registered by adding it to `kernels_of_a_fit`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from .compiling import flush_tiny_numbers, is_compiled, set_float_mode
+
+_MOST_PROCESSES = 4  # more than that wait for the largest kernel
+_START = """
+import os, sys
+sys.path[:] = sys.argv[1].split(os.pathsep)
+from diffint.compile_ahead import serve
+serve(*(word == "True" for word in sys.argv[2:4]))
+"""
+_WAKE_UP_S = 0.2  # lets an interrupt through on every system
+
+
+class Kernel(NamedTuple):
+    """A compiled function and what a fit calls it with.
+
+    arguments: any of the right types; what they hold does not matter. seconds: about how long it
+    takes to compile; the longest are begun first.
+    """
+
+    name: str
+    function: Any
+    arguments: tuple[Any, ...]
+    seconds: float
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """Numba's types of the arguments."""
+        return tuple(numba.typeof(argument) for argument in self.arguments)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has it, or finds it on disk."""
+        return is_compiled(self.function, self.types)
+
+    def compile(self) -> None:
+        """Compile it in this process, or load it from disk."""
+        self.function.compile(self.types)
+
+
+def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
+    """Everything that a fit on the CPU calls.
+
+    certified: whether the decoder is; by_difference: whether the rows leave the safe range of the
+    exponentials.
+    """
+    from .compiled import boxes, forward, layout, margins, scale, spectral, steps
+    from .intervals import cpu
+
+    shape = layout.Shape(1, 1, 1, 0.1, certified, by_difference)
+    weights = layout.views(np.zeros(layout.flat_size(shape), dtype=np.float32), shape)
+    work = layout.workspace(shape, weights, 1)
+    row, table = np.zeros(1, dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
+    wide_row, wide_table = row.astype(np.float64), table.astype(np.float64)
+    counts, count_table = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+    fixed = wide_row.copy()  # as the arrays of a model are
+    fixed.flags.writeable = False
+    singular = layout.Spectral(row, row, row, row)
+
+    seconds = {"pass_rows": 5.3, "prepare": 1.7, "update": 1.1, "through_normalisation": 0.8}
+    found = [
+        Kernel(name, *call, seconds.get(name, 1.5))
+        for name, call in steps.part_calls(shape, weights, singular, work)._asdict().items()
+        if call is not None
+    ]
+    loop = (
+        *(0, 1, steps.Parts(*(0 for _ in steps.Parts._fields)), table, counts, 0, 1, 1, 0),
+        *(layout.Schedule(0.1, 1.0, 1, False, 0.0), shape, weights, weights, weights, weights),
+        *(singular, work, wide_table, wide_row, 0.9),
+    )
+    found += [
+        Kernel("flush_tiny_numbers", flush_tiny_numbers, (), 0.1),
+        Kernel("set_float_mode", set_float_mode, (0,), 0.1),
+        Kernel("step_loop", steps.step_loop, loop, 2.5),
+        Kernel(
+            "scale_rows",
+            scale.scale_rows,
+            (wide_table, fixed, fixed, fixed, 0.0, 1.0, table, table),
+            0.4,
+        ),
+        Kernel(
+            "evaluate",
+            forward.evaluate,
+            (table, table, weights, shape, work, wide_row, counts, table, table),
+            4.0,
+        ),
+        Kernel(
+            "unit_exponentials", cpu.unit_exponentials, (table, table, 0.1, table, table, table), 0.2
+        ),
+        Kernel(
+            "count_inside",
+            boxes.count_inside,
+            (table, table, table, counts, count_table, count_table),
+            0.2,
+        ),
+    ]
+    if by_difference:
+        found += [
+            Kernel(
+                "bounded_log_boxes",
+                cpu.bounded_log_boxes_by_difference,
+                (table, table, table, 0.1, 4.0, row, table),
+                0.3,
+            ),
+            Kernel(
+                "bound_gradients",
+                cpu.bound_gradients_by_difference,
+                (table, table, table, table, 0.1, 0, 0, 1, table, table, table),
+                0.5,
+            ),
+        ]
+    else:
+        found += [
+            Kernel("row_exponentials", cpu.row_exponentials, (table, 0.1, table, table), 0.2),
+            Kernel(
+                "bounded_log_boxes",
+                cpu.bounded_log_boxes,
+                (table, table, table, table, 4.0, row, table),
+                0.3,
+            ),
+            Kernel(
+                "bound_gradients",
+                cpu.bound_gradients,
+                (table, table, table, table, table, 0.1, 0, 1, table, table, table),
+                0.6,
+            ),
+        ]
+    if certified:
+        sides, flags = np.zeros((1, 1), dtype=np.int8), np.zeros(1, dtype=np.bool_)
+        found += [
+            Kernel("power_iteration", spectral.power_iteration, (table, row, row), 0.3),
+            Kernel(
+                "row_margins",
+                margins.row_margins,
+                (
+                    *(table, wide_table, wide_table, wide_table, 0.1, 0.1),
+                    *(wide_row, wide_row, sides, flags, wide_table),
+                ),
+                1.5,
+            ),
+        ]
+    return sorted(found, key=lambda kernel: -kernel.seconds)
+
+
+def compile_for_a_fit(
+    certified: bool,
+    by_difference: bool,
+    processes: int,
+    started: Callable[[int], None] = lambda _steps: None,
+    done: Callable[[float], None] = lambda _share: None,
+) -> None:
+    """Have what a fit needs compiled by up to so many processes, and wait for it.
+
+    started: called with the number of kernels when there is something to compile; done: after each
+    of them, with its share of the work.
+    """
+    if (certified, by_difference) in _SEEN_TO:
+        return
+    missing = [k for k in kernels_of_a_fit(certified, by_difference) if not k.is_compiled]
+    if missing and _processes_can_help(missing):
+        _compile_in_processes(missing, certified, by_difference, processes, started, done)
+    _SEEN_TO.add((certified, by_difference))
+
+
+_SEEN_TO: set[tuple[bool, bool]] = set()  # in this process
+
+
+def _compile_in_processes(
+    missing: Sequence[Kernel],
+    certified: bool,
+    by_difference: bool,
+    processes: int,
+    started: Callable[[int], None],
+    done: Callable[[float], None],
+) -> None:
+    started(len(missing))
+    total = sum(kernel.seconds for kernel in missing)
+    crew = _Crew(processes, certified, by_difference)
+    try:
+        for kernel in crew.compile(missing):
+            done(kernel.seconds / total)
+            if not kernel.is_compiled:
+                break  # it did not get into the cache, and the others will not either
+    finally:
+        crew.dismiss()  # after an interrupt, too
+
+
+def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
+    """Whether other processes can be started, and hand over what they compile."""
+    # A worker of a pool may not have children, and its siblings keep the cores busy anyway.
+    if multiprocessing.parent_process() is not None or multiprocessing.current_process().daemon:
+        return False
+    # An application that Python is part of; to start it again would not start Python.
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return False
+    if not Path(sys.executable).stem.lower().startswith(("python", "pypy")):
+        return False
+    return all(kernel.function.stats.cache_path is not None for kernel in kernels)
+
+
+class _Crew:
+    """Processes that compile."""
+
+    def __init__(self, size: int, certified: bool, by_difference: bool) -> None:
+        self._said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
+        self._size = min(max(size, 1), _MOST_PROCESSES)
+        paths = os.pathsep.join(path for path in sys.path if path)
+        self._command = [sys.executable, "-c", _START, paths, str(certified), str(by_difference)]
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def compile(self, kernels: Sequence[Kernel]) -> Any:
+        """Yield each kernel that is compiled; ends early where no process is left to do it."""
+        waiting = list(kernels)
+        at_work: dict[subprocess.Popen[str], Kernel | None] = {}
+        for _ in range(min(self._size, len(waiting))):
+            process = self._start()
+            if process is None:
+                break
+            at_work[process] = None
+            self._tell(process, at_work, waiting)
+        while at_work:
+            try:
+                process, said = self._said.get(timeout=_WAKE_UP_S)
+            except queue.Empty:
+                continue
+            kernel = at_work[process]
+            if said != "done":  # it failed or died; what it was to do is left to the caller
+                del at_work[process]
+                continue
+            self._tell(process, at_work, waiting)
+            if kernel is not None:
+                yield kernel
+
+    def dismiss(self) -> None:
+        """End all of them at once."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except OSError:
+            return None
+        self._processes.append(process)
+        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        return process
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._said.put((process, line.strip()))
+        self._said.put((process, "gone"))
+
+    def _tell(
+        self,
+        process: subprocess.Popen[str],
+        at_work: dict[subprocess.Popen[str], Kernel | None],
+        waiting: list[Kernel],
+    ) -> None:
+        """Give it the next kernel, or none more."""
+        if not waiting:
+            del at_work[process]
+            return
+        kernel = at_work[process] = waiting.pop(0)
+        assert process.stdin is not None
+        try:
+            process.stdin.write(f"{kernel.name}\n")
+            process.stdin.flush()
+        except OSError:
+            pass  # it is gone, which `_listen` says
+
+
+def serve(certified: bool, by_difference: bool) -> None:
+    """What such a process does: compile the kernels named on its input, until that ends."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    names: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            names.put(line.strip())
+        os._exit(0)  # in the middle of compiling, too: the process that wanted it is gone
+
+    threading.Thread(target=listen, daemon=True).start()
+    kernels = {k.name: k for k in kernels_of_a_fit(certified, by_difference)}
+    while True:
+        kernels[names.get()].compile()
+        print("done", flush=True)
