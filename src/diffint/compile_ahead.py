@@ -10,13 +10,15 @@ A kernel is registered by adding it to `kernels_of_a_fit`.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +31,23 @@ _MOST_PROCESSES = 4  # more than that wait for the largest kernel
 _START = """
 import os, sys
 sys.path[:] = sys.argv[1].split(os.pathsep)
-from diffint.compile_ahead import serve
-serve(*(word == "True" for word in sys.argv[2:4]))
+from diffint.compile_ahead import FitKind, serve
+serve(FitKind(*(word == "True" for word in sys.argv[2:])))
 """
+_DONE, _GONE = "done", "gone"
 _WAKE_UP_S = 0.2  # lets an interrupt through on every system
+
+
+class FitKind(NamedTuple):
+    """What decides which kernels a fit needs.
+
+    certified: whether the decoder is; by_difference: whether the rows leave the safe range of the
+    exponentials; on_cpu: whether the CPU trains, too.
+    """
+
+    certified: bool
+    by_difference: bool
+    on_cpu: bool
 
 
 class Kernel(NamedTuple):
@@ -62,15 +77,15 @@ class Kernel(NamedTuple):
         self.function.compile(self.types)
 
 
-def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
-    """Everything that a fit on the CPU calls.
+def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
+    """Everything compiled that a fit of this kind calls, the slowest to compile first.
 
-    certified: whether the decoder is; by_difference: whether the rows leave the safe range of the
-    exponentials.
+    A fit that leaves the safe range only sometimes calls more; that is compiled when it is called.
     """
     from .compiled import boxes, forward, layout, margins, scale, spectral, steps
     from .intervals import cpu
 
+    certified, by_difference, on_cpu = kind
     shape = layout.Shape(1, 1, 1, 0.1, certified, by_difference)
     weights = layout.views(np.zeros(layout.flat_size(shape), dtype=np.float32), shape)
     work = layout.workspace(shape, weights, 1)
@@ -79,28 +94,13 @@ def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
     counts, count_table = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     fixed = wide_row.copy()  # as the arrays of a model are
     fixed.flags.writeable = False
-    singular = layout.Spectral(row, row, row, row)
 
-    seconds = {"pass_rows": 5.3, "prepare": 1.7, "update": 1.1, "through_normalisation": 0.8}
     found = [
-        Kernel(name, *call, seconds.get(name, 1.5))
-        for name, call in steps.part_calls(shape, weights, singular, work)._asdict().items()
-        if call is not None
-    ]
-    loop = (
-        *(0, 1, steps.Parts(*(0 for _ in steps.Parts._fields)), table, counts, 0, 1, 1, 0),
-        *(layout.Schedule(0.1, 1.0, 1, False, 0.0), shape, weights, weights, weights, weights),
-        *(singular, work, wide_table, wide_row, 0.9),
-    )
-    found += [
-        Kernel("flush_tiny_numbers", flush_tiny_numbers, (), 0.1),
-        Kernel("set_float_mode", set_float_mode, (0,), 0.1),
-        Kernel("step_loop", steps.step_loop, loop, 2.5),
         Kernel(
             "scale_rows",
             scale.scale_rows,
             (wide_table, fixed, fixed, fixed, 0.0, 1.0, table, table),
-            0.4,
+            0.3,
         ),
         Kernel(
             "evaluate",
@@ -109,15 +109,37 @@ def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
             4.0,
         ),
         Kernel(
-            "unit_exponentials", cpu.unit_exponentials, (table, table, 0.1, table, table, table), 0.2
+            "unit_exponentials",
+            cpu.unit_exponentials,
+            (table, table, 0.1, table, table, table),
+            0.2,
         ),
         Kernel(
             "count_inside",
             boxes.count_inside,
             (table, table, table, counts, count_table, count_table),
-            0.2,
+            0.3,
         ),
     ]
+    if on_cpu:
+        singular = layout.Spectral(row, row, row, row)
+        seconds = {"pass_rows": 5.0, "prepare": 1.2, "update": 1.0, "through_normalisation": 0.8}
+        found += [
+            Kernel(name, call[0], call[1], seconds.get(name, 1.5))
+            for name, call in steps.part_calls(shape, weights, singular, work)._asdict().items()
+            if call is not None
+        ]
+        parts = steps.Parts(*(0 for _ in steps.Parts._fields))
+        schedule = layout.Schedule(0.1, 1.0, 1, False, 0.0)
+        loop = (
+            *(0, 1, parts, table, counts, 0, 1, 1, 0, schedule, shape),
+            *(weights, weights, weights, weights, singular, work, wide_table, wide_row, 0.9),
+        )
+        found += [
+            Kernel("flush_tiny_numbers", flush_tiny_numbers, (), 0.1),
+            Kernel("set_float_mode", set_float_mode, (0,), 0.1),
+            Kernel("step_loop", steps.step_loop, loop, 2.3),
+        ]
     if by_difference:
         found += [
             Kernel(
@@ -149,10 +171,11 @@ def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
                 0.6,
             ),
         ]
+    if certified and on_cpu:
+        found.append(Kernel("power_iteration", spectral.power_iteration, (table, row, row), 0.3))
     if certified:
         sides, flags = np.zeros((1, 1), dtype=np.int8), np.zeros(1, dtype=np.bool_)
-        found += [
-            Kernel("power_iteration", spectral.power_iteration, (table, row, row), 0.3),
+        found.append(
             Kernel(
                 "row_margins",
                 margins.row_margins,
@@ -161,14 +184,13 @@ def kernels_of_a_fit(certified: bool, by_difference: bool) -> list[Kernel]:
                     *(wide_row, wide_row, sides, flags, wide_table),
                 ),
                 1.5,
-            ),
-        ]
+            )
+        )
     return sorted(found, key=lambda kernel: -kernel.seconds)
 
 
 def compile_for_a_fit(
-    certified: bool,
-    by_difference: bool,
+    kind: FitKind,
     processes: int,
     started: Callable[[int], None] = lambda _steps: None,
     done: Callable[[float], None] = lambda _share: None,
@@ -178,35 +200,24 @@ def compile_for_a_fit(
     started: called with the number of kernels when there is something to compile; done: after each
     of them, with its share of the work.
     """
-    if (certified, by_difference) in _SEEN_TO:
+    if kind in _SEEN_TO:
         return
-    missing = [k for k in kernels_of_a_fit(certified, by_difference) if not k.is_compiled]
+    missing = [kernel for kernel in kernels_of_a_fit(kind) if not kernel.is_compiled]
     if missing and _processes_can_help(missing):
-        _compile_in_processes(missing, certified, by_difference, processes, started, done)
-    _SEEN_TO.add((certified, by_difference))
+        started(len(missing))
+        total = sum(kernel.seconds for kernel in missing)
+        crew = _Crew(processes, kind)
+        try:
+            for kernel in crew.compile(missing):
+                done(kernel.seconds / total)
+                if not kernel.is_compiled:
+                    break  # it did not get into the cache, and the others will not either
+        finally:
+            crew.dismiss()  # after an interrupt, too
+    _SEEN_TO.add(kind)
 
 
-_SEEN_TO: set[tuple[bool, bool]] = set()  # in this process
-
-
-def _compile_in_processes(
-    missing: Sequence[Kernel],
-    certified: bool,
-    by_difference: bool,
-    processes: int,
-    started: Callable[[int], None],
-    done: Callable[[float], None],
-) -> None:
-    started(len(missing))
-    total = sum(kernel.seconds for kernel in missing)
-    crew = _Crew(processes, certified, by_difference)
-    try:
-        for kernel in crew.compile(missing):
-            done(kernel.seconds / total)
-            if not kernel.is_compiled:
-                break  # it did not get into the cache, and the others will not either
-    finally:
-        crew.dismiss()  # after an interrupt, too
+_SEEN_TO: set[FitKind] = set()  # in this process
 
 
 def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
@@ -225,14 +236,15 @@ def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
 class _Crew:
     """Processes that compile."""
 
-    def __init__(self, size: int, certified: bool, by_difference: bool) -> None:
+    def __init__(self, size: int, kind: FitKind) -> None:
         self._said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
         self._size = min(max(size, 1), _MOST_PROCESSES)
         paths = os.pathsep.join(path for path in sys.path if path)
-        self._command = [sys.executable, "-c", _START, paths, str(certified), str(by_difference)]
+        self._command = [sys.executable, "-c", _START, paths, *(str(word) for word in kind)]
         self._processes: list[subprocess.Popen[str]] = []
+        self._listeners: list[threading.Thread] = []
 
-    def compile(self, kernels: Sequence[Kernel]) -> Any:
+    def compile(self, kernels: Sequence[Kernel]) -> Iterator[Kernel]:
         """Yield each kernel that is compiled; ends early where no process is left to do it."""
         waiting = list(kernels)
         at_work: dict[subprocess.Popen[str], Kernel | None] = {}
@@ -247,20 +259,25 @@ class _Crew:
                 process, said = self._said.get(timeout=_WAKE_UP_S)
             except queue.Empty:
                 continue
-            kernel = at_work[process]
-            if said != "done":  # it failed or died; what it was to do is left to the caller
-                del at_work[process]
-                continue
-            self._tell(process, at_work, waiting)
-            if kernel is not None:
-                yield kernel
+            if said == _GONE:  # what it was to do is left to the caller
+                at_work.pop(process, None)
+            elif said == _DONE:
+                kernel = at_work[process]
+                self._tell(process, at_work, waiting)
+                if kernel is not None:
+                    yield kernel
 
     def dismiss(self) -> None:
         """End all of them at once."""
         for process in self._processes:
             process.kill()
-        for process in self._processes:
+        for process, listener in zip(self._processes, self._listeners, strict=True):
             process.wait()
+            listener.join()  # ends with its process
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):  # something for it to read was still in there
+                    if pipe is not None:
+                        pipe.close()
 
     def _start(self) -> subprocess.Popen[str] | None:
         try:
@@ -275,15 +292,17 @@ class _Crew:
             )
         except OSError:
             return None
+        listener = threading.Thread(target=self._listen, args=(process,), daemon=True)
+        listener.start()
         self._processes.append(process)
-        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        self._listeners.append(listener)
         return process
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             self._said.put((process, line.strip()))
-        self._said.put((process, "gone"))
+        self._said.put((process, _GONE))
 
     def _tell(
         self,
@@ -297,17 +316,13 @@ class _Crew:
             return
         kernel = at_work[process] = waiting.pop(0)
         assert process.stdin is not None
-        try:
+        with contextlib.suppress(OSError):  # it is gone, which `_listen` says
             process.stdin.write(f"{kernel.name}\n")
             process.stdin.flush()
-        except OSError:
-            pass  # it is gone, which `_listen` says
 
 
-def serve(certified: bool, by_difference: bool) -> None:
+def serve(kind: FitKind) -> None:
     """What such a process does: compile the kernels named on its input, until that ends."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     names: queue.Queue[str] = queue.Queue()
 
@@ -317,7 +332,7 @@ def serve(certified: bool, by_difference: bool) -> None:
         os._exit(0)  # in the middle of compiling, too: the process that wanted it is gone
 
     threading.Thread(target=listen, daemon=True).start()
-    kernels = {k.name: k for k in kernels_of_a_fit(certified, by_difference)}
+    kernels = {k.name: k for k in kernels_of_a_fit(kind)}
     while True:
         kernels[names.get()].compile()
-        print("done", flush=True)
+        print(_DONE, flush=True)

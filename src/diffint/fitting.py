@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import scoring
 from .calibration import MAX_SCORES, Calibration
 from .certificate import flag_rates
-from .compile_ahead import compile_for_a_fit
+from .compile_ahead import FitKind, compile_for_a_fit
 from .config import CalibrationKind, Config
 from .describing import describe
 from .errors import CalibrationWarning, InputError, InputWarning, TrainingWarning
@@ -64,10 +64,9 @@ def fit_model(
     """Fit on the rows of the task that are not marked as anomalies."""
     prepared = _Prepared(task, feature_names, config)
     settled = prepared.settled
+    kind = FitKind(config.decoder == "certified", prepared.by_difference, device == "cpu")
     with compiling_progress(verbose) as (started, done):
-        compile_for_a_fit(
-            config.decoder == "certified", prepared.by_difference, n_jobs, started, done
-        )
+        compile_for_a_fit(kind, n_jobs, started, done)
     with training_progress(int(settled.epochs), config.n_members, verbose, device) as progress:
         trained = train_members(prepared.runs, settled, device, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)

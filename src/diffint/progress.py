@@ -37,7 +37,9 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
 
         yield CompilingProgress(say, lambda _share: None)
         if began:
-            print(f"compiled in {time.perf_counter() - began[0]:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"compiled in {time.perf_counter() - began[0]:.0f} s", file=sys.stderr, flush=True
+            )
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
