@@ -14,7 +14,6 @@ import contextlib
 import multiprocessing
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -31,6 +30,8 @@ _MOST_PROCESSES = 4  # more than that wait for the largest kernel
 _START = """
 import os, sys
 sys.path[:] = sys.argv[1].split(os.pathsep)
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
 from diffint.compile_ahead import FitKind, serve
 serve(FitKind(*(word == "True" for word in sys.argv[2:])))
 """
@@ -323,7 +324,6 @@ class _Crew:
 
 def serve(kind: FitKind) -> None:
     """What such a process does: compile the kernels named on its input, until that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     names: queue.Queue[str] = queue.Queue()
 
     def listen() -> None:
