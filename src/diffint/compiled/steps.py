@@ -28,6 +28,7 @@ from .forward import decode, encode_by_difference, encode_by_product, set_bounds
 from .layout import Shape, Spectral, Weights, Workspace
 from .linear import TILE_ROWS, transpose, whole_tiles
 from .parts import NOT_NEEDED, address_of, call
+from .references import ByReference, reference
 from .spectral import through_normalisation, use_weights
 from .team import meet, share
 
@@ -207,16 +208,19 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
         if shape.by_difference
         else (pass_rows, interval_gradients)
     )
+    # `use_weights` alone is called from Python, too, and takes the tuples themselves.
+    normalise = (use_weights, (w, spectral, work)) if shape.certified else None
+    a, b = ByReference(w), ByReference(work)
     return PartCalls(
-        normalise=(use_weights, (w, spectral, work)) if shape.certified else None,
-        prepare=(prepare, (w, shape, work, 0, 1)),
-        pass_rows=(row_pass, (w, shape, work, 0, 0, 0, 0.0)),
-        interval_gradients=(gradients, (w, w, shape, work, 0, 0, 0, 0.0)),
-        sum_weight_gradients=(sum_weight_gradients, (w, shape, work, 0, part, part, part)),
+        normalise=normalise,
+        prepare=(prepare, (a, shape, b, 0, 1)),
+        pass_rows=(row_pass, (a, shape, b, 0, 0, 0, 0.0)),
+        interval_gradients=(gradients, (a, a, shape, b, 0, 0, 0, 0.0)),
+        sum_weight_gradients=(sum_weight_gradients, (a, shape, b, 0, part, part, part)),
         through_normalisation=(
-            (through_normalisation, (w, work, spectral)) if shape.certified else None
+            (through_normalisation, (a, b, spectral)) if shape.certified else None
         ),
-        update=(update, (w, w, w, w, rates, part, part, part, part)),
+        update=(update, (a, a, a, a, rates, part, part, part, part)),
     )
 
 
@@ -270,6 +274,8 @@ def step_loop(
     units = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
     hidden = share(w.output_weight.shape[0], TILE_ROWS, thread, threads)
     outputs = share(w.output_bias.shape[0], LANES, thread, threads)
+    weights, gradients, space = reference(w), reference(g), reference(work)
+    first_moment, second_moment = reference(moment1), reference(moment2)
     while start < last_row:
         # The certified decoder's weights are prepared from parameters of every thread's share.
         if shape.certified:
@@ -279,7 +285,7 @@ def step_loop(
                 call(parts.normalise, (w, spectral, work))
             if not meet(work.team, threads):
                 return loss, step
-        call(parts.prepare, (w, shape, work, thread, threads))
+        call(parts.prepare, (weights, shape, space, thread, threads))
         if not meet(work.team, threads):
             return loss, step
         rows = min(batch_size, last_row - start)
@@ -289,7 +295,7 @@ def step_loop(
                 work.x[b, j] = data[order[start + b], j]
         call(
             parts.pass_rows,
-            (w, shape, work, first, last, rows, schedule.coverage_weight),
+            (weights, shape, space, first, last, rows, schedule.coverage_weight),
         )
         if not meet(work.team, threads):
             return loss, step
@@ -298,14 +304,23 @@ def step_loop(
             loss += work.row_loss[b]
         call(
             parts.interval_gradients,
-            (w, g, shape, work, rows, features[0], features[1], schedule.coverage_weight),
+            (
+                weights,
+                gradients,
+                shape,
+                space,
+                rows,
+                features[0],
+                features[1],
+                schedule.coverage_weight,
+            ),
         )
-        call(parts.sum_weight_gradients, (g, shape, work, rows, units, hidden, outputs))
+        call(parts.sum_weight_gradients, (gradients, shape, space, rows, units, hidden, outputs))
         if shape.certified:  # needs whole gradients: one thread
             if not meet(work.team, threads):
                 return loss, step
             if thread == 0:
-                call(parts.through_normalisation, (g, work, spectral))
+                call(parts.through_normalisation, (gradients, space, spectral))
             if not meet(work.team, threads):
                 return loss, step
 
@@ -319,7 +334,20 @@ def step_loop(
             np.float32(1.0 - float(_BETA1) ** step),
             np.float32(1.0 - float(_BETA2) ** step),
         )
-        call(parts.update, (w, g, moment1, moment2, rates, features, units, hidden, outputs))
+        call(
+            parts.update,
+            (
+                weights,
+                gradients,
+                first_moment,
+                second_moment,
+                rates,
+                features,
+                units,
+                hidden,
+                outputs,
+            ),
+        )
         _update_support(
             support, support_weight, support_decay, work, rows, features[0], features[1]
         )
