@@ -27,12 +27,12 @@ import numpy as np
 from .compiling import flush_tiny_numbers, is_compiled, set_float_mode
 
 _MOST_PROCESSES = 4  # more than that wait for the largest kernel
-_START = """
+_START = f"""
 import os, sys
 sys.path[:] = sys.argv[1].split(os.pathsep)
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
-from diffint.compile_ahead import FitKind, serve
+from {__name__} import FitKind, serve
 serve(FitKind(*(word == "True" for word in sys.argv[2:])))
 """
 _DONE, _GONE = "done", "gone"
