@@ -121,6 +121,7 @@ class Step:
         self.singular = spectral.start_spectral(rng, self.weights, self.shape)
         self.work = layout.workspace(self.shape, self.weights, rows)
         self.work.x[:rows] = self.x
+        self.parts = steps.parts_for(self.shape, self.weights, self.singular, self.work)
         self.team = Team(threads, self.work.team)
         self.support = np.zeros(self.weights.center.shape)
         self.support_weight = np.zeros(features)
@@ -144,6 +145,7 @@ class Step:
         order = np.tile(np.arange(self.rows), passes)
         self.team.call(
             steps.train_steps,
+            self.parts,
             self.x,
             order,
             0,

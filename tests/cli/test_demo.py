@@ -15,7 +15,8 @@ def run(*arguments, **options):
 def test_demo(tmp_path):
     done = run("demo", "--folder", str(tmp_path / "out"), "--top", "5")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # Nothing but, on a machine that has not fitted yet, what takes so long.
+    assert all(line.startswith("compil") for line in done.stderr.splitlines())
     for expected in ("malignant", "AUROC 0.9", "worst area", "Model:", "diffint explain "):
         assert expected in done.stdout
     report = (tmp_path / "out" / "report.html").read_text()

@@ -32,9 +32,9 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from diffint import DiffInt
 from diffint.engine.cpu import steps
-from diffint.engine.kernel_cache import is_at_hand
+from diffint.engine.kernel_cache import holds_code
 rows = np.random.default_rng(0).normal(size=(200, 5))
-print(is_at_hand(steps.step_loop))
+print(holds_code(steps.step_loop))
 detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
 print(detector.anomaly_score(rows).tobytes().hex())
 """

@@ -48,7 +48,11 @@ class Engine(Protocol):
 
     Start and epoch orders of a run depend on its own randomness alone, so that engines agree on
     everything but rounding, and a run's result does not depend on the runs beside it.
+
+    is_compiled_by_numba: whether training needs kernels that numba compiles.
     """
+
+    is_compiled_by_numba: bool
 
     def train(
         self,

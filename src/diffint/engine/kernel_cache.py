@@ -15,6 +15,8 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
+from .inlining import inline_into_callers
+
 # Not "reassoc": with it the same row could be summed in another order beside other rows.
 # Not "nnan"/"ninf": missing values and overflow to infinity are part of the contract.
 _EXACT_ORDER = {"nsz", "contract"}
@@ -35,20 +37,29 @@ def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
     # Inlined, always: of a function that is called, the linker takes the first copy it meets, and
     # the copies are not optimised alike. Which one that is depends on whether code was compiled in
     # this process or read from disk, and a seed would not give the same bits in both.
-    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
-    dispatcher = njit(fastmath=fastmath, **options)(function)
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True, "fastmath": fastmath}
+    dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
+    inline_into_callers(dispatcher, function, **options)
     # No folder that can be written to: compile in every process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
     return dispatcher
 
 
-def is_at_hand(dispatcher: Any) -> bool:
+def holds_code(dispatcher: Any) -> bool:
     """Whether a compiled function has been compiled before, in this process or another one."""
     if dispatcher.signatures:
         return True
     cache = dispatcher._cache
     return isinstance(cache, _KernelCache) and cache.holds_code()
+
+
+def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether there is code for arguments of these types, in this process or on disk."""
+    if kinds in dispatcher.overloads:
+        return True
+    cache = dispatcher._cache
+    return isinstance(cache, _KernelCache) and cache.holds(kinds, dispatcher.targetctx)
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
@@ -66,6 +77,13 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         """Whether there is code of today's sources."""
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
             return bool(self._cache_file._load_index())
+        return False
+
+    def holds(self, kinds: tuple[Any, ...], target_context: Any) -> bool:
+        """Whether there is code of today's sources for arguments of these types."""
+        key = self._index_key(kinds, target_context.codegen())
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            return key in self._cache_file._load_index()
         return False
 
     def save_overload(self, signature: Any, data: Any) -> None:
@@ -86,6 +104,7 @@ def _kernel_sources() -> str:
     package = Path(__file__).parents[1]
     files = [
         Path(__file__),
+        package / "engine" / "inlining.py",
         package / "core" / "constants.py",
         *(package / "engine" / "cpu").glob("*.py"),
     ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..certify.rows import flag_rates
 from ..core.calibration import MAX_SCORES, Calibration
 from ..core.config import Config
+from ..core.decoder import DECODERS
 from ..core.errors import (
     CalibrationWarning,
     InputError,
@@ -24,13 +25,15 @@ from ..core.formatting import counted
 from ..core.model import FittedModel, TrainingSummary
 from ..core.scaling import fit_scaler
 from ..core.version import __version__
+from ..engine.compile_ahead import FitKind, compile_for_a_fit
+from ..engine.cpu.intervals import SAFE_EXPONENT, largest_magnitude
 from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
 from .feature_summary import summarise_features
 from .measurement import measure_members
-from .progress import training_progress
+from .progress import compiling_progress, training_progress
 from .sampling import Rows, at_most
 
 LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
@@ -69,9 +72,14 @@ def fit_model(
 ) -> FittedModel:
     """Fit on the rows of the task that are not marked as anomalies."""
     prepared = _SplitTask(task, feature_names, config)
-    resolved = prepared.resolved
-    with training_progress(int(resolved.epochs), config.n_members, verbose, device) as progress:
-        trained = engine_for(device).train(prepared.runs, resolved, n_jobs, progress)
+    resolved, engine = prepared.resolved, engine_for(device)
+    kind = FitKind(
+        DECODERS[config.decoder].certified, prepared.by_difference, engine.is_compiled_by_numba
+    )
+    with compiling_progress(verbose) as (started, done):
+        compile_for_a_fit(kind, n_jobs, started, done)
+    with training_progress(int(resolved.epochs), config.n_members, verbose) as progress:
+        trained = engine.train(prepared.runs, resolved, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)
 
 
@@ -121,6 +129,12 @@ class _SplitTask:
                 self.scalers, self.split.train, member_seeds, strict=True
             )
         ]
+
+    @property
+    def by_difference(self) -> bool:
+        """Whether any rows leave the safe range of the exponentials."""
+        largest = max(largest_magnitude(run.rows) for run in self.runs)
+        return largest / self.config.temperature > SAFE_EXPONENT
 
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Measure and calibrate the trained members."""

@@ -4,18 +4,73 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from ..engine.interface import Progress
 
 _TRAINING = "training"
+_COMPILING = "compiling, once on this machine"
+
+
+class CompilingProgress(NamedTuple):
+    """started: called with the number of steps, if any; done: after each, with its share of all."""
+
+    started: Callable[[int], None]
+    done: Callable[[float], None]
 
 
 @contextmanager
-def training_progress(
-    epochs: int, n_members: int, verbose: int, device: str
-) -> Iterator[Progress | None]:
+def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
+    """Callbacks that say how far compiling is: a bar on a terminal, else a line at both ends."""
+    if not verbose or sys.stderr is None:
+        yield CompilingProgress(lambda _steps: None, lambda _share: None)
+        return
+    if not sys.stderr.isatty():
+        began: list[float] = []
+
+        def say(_steps: int) -> None:
+            began.append(time.perf_counter())
+            print(f"{_COMPILING} …", file=sys.stderr, flush=True)
+
+        yield CompilingProgress(say, lambda _share: None)
+        if began:
+            print(
+                f"compiled in {time.perf_counter() - began[0]:.0f} s", file=sys.stderr, flush=True
+            )
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("step {task.fields[step]}/{task.fields[steps]}"),
+        TimeRemainingColumn(),
+    )
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    count = 0
+
+    def start(steps: int) -> None:
+        bar.start()
+        bar.add_task(_COMPILING, total=1.0, step=0, steps=steps)
+
+    def advance(share: float) -> None:
+        nonlocal count
+        count += 1
+        bar.update(bar.task_ids[0], advance=share, step=count)
+
+    try:
+        yield CompilingProgress(start, advance)
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def training_progress(epochs: int, n_members: int, verbose: int) -> Iterator[Progress | None]:
     """A callback that draws epoch, loss and time left; None when nothing should be drawn."""
     if not verbose or sys.stderr is None or not sys.stderr.isatty():
         yield None
@@ -32,9 +87,7 @@ def training_progress(
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(
-            _first_work(device), total=epochs * n_members, epoch=0, epochs=epochs, loss="–"
-        )
+        task = bar.add_task(_TRAINING, total=epochs * n_members, epoch=0, epochs=epochs, loss="–")
         done, lock = 0, threading.Lock()
 
         def advance(_member: int, loss: float) -> None:
@@ -43,20 +96,9 @@ def training_progress(
                 done += 1
                 bar.update(
                     task,
-                    description=_TRAINING,
                     advance=1,
                     epoch=done // n_members,
                     loss=f"{loss:.4f}",
                 )
 
         yield advance
-
-
-def _first_work(device: str) -> str:
-    """What happens before the first epoch ends."""
-    if device != "cpu":
-        return _TRAINING
-    from ..engine.cpu import steps
-    from ..engine.kernel_cache import is_at_hand
-
-    return _TRAINING if is_at_hand(steps.step_loop) else "compiling, once on this machine"

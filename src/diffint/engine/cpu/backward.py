@@ -148,34 +148,44 @@ def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
     work.total gets Σ I per (feature, unit), a neutral cell counting 1.
     """
     full = whole_tiles(rows)
-    if shape.by_difference:
-        cpu.bound_gradients_by_difference(
-            work.x[:rows],
-            work.lower,
-            work.upper,
-            work.d_code,
-            shape.temperature,
-            full - rows,
-            first,
-            last,
-            work.d_lower,
-            work.d_upper,
-            work.total,
-        )
-    else:
-        cpu.bound_gradients(
-            work.u[:full],
-            work.v[:full],
-            work.p,
-            work.q,
-            work.d_code[:full],
-            shape.temperature,
-            first,
-            last,
-            work.d_lower,
-            work.d_upper,
-            work.total,
-        )
+    cpu.bound_gradients(
+        work.u[:full],
+        work.v[:full],
+        work.p,
+        work.q,
+        work.d_code[:full],
+        shape.temperature,
+        first,
+        last,
+        work.d_lower,
+        work.d_upper,
+        work.total,
+    )
+    _from_bounds(w, g, shape, work, first, last, coverage_weight)
+
+
+@compiled
+def interval_gradients_by_difference(w, g, shape, work, rows, first, last, coverage_weight):
+    """`interval_gradients` for inputs of any size."""
+    cpu.bound_gradients_by_difference(
+        work.x[:rows],
+        work.lower,
+        work.upper,
+        work.d_code,
+        shape.temperature,
+        whole_tiles(rows) - rows,
+        first,
+        last,
+        work.d_lower,
+        work.d_upper,
+        work.total,
+    )
+    _from_bounds(w, g, shape, work, first, last, coverage_weight)
+
+
+@compiled
+def _from_bounds(w, g, shape, work, first, last, coverage_weight):
+    """Gradients of centers and width logits from those of the bounds."""
     # The other part of the coverage term, the mean half-width.
     narrowing = np.float32(coverage_weight / (shape.units * shape.features))
     for j in range(first, last):

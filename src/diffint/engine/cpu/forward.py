@@ -44,12 +44,26 @@ def encode(shape, work, first, last, rows, with_logs):
 
     first and last are whole tiles; rows from `rows` on are neutral. The bounds must be set.
     """
+    if shape.by_difference:
+        encode_by_difference(shape, work, first, last, rows)
+    else:
+        encode_by_product(shape, work, first, last, rows, with_logs)
+
+
+@compiled_sums
+def encode_by_difference(shape, work, first, last, rows):
+    """`encode` for inputs of any size."""
     x = work.x[first : min(last, max(rows, first))]
     log_box, code = work.log_box[first:last], work.code[first:last]
-    if shape.by_difference:
-        cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
-        softmax(log_box, shape.units, code)
-        return
+    cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
+    softmax(log_box, shape.units, code)
+
+
+@compiled_sums
+def encode_by_product(shape, work, first, last, rows, with_logs):
+    """`encode` for inputs in the safe range of the exponentials."""
+    x = work.x[first : min(last, max(rows, first))]
+    log_box, code = work.log_box[first:last], work.code[first:last]
     u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
     cpu.row_exponentials(x, shape.temperature, u, v)
     cpu.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)

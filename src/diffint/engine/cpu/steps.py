@@ -9,7 +9,7 @@ number of threads does not change a bit of the result.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,18 +18,23 @@ from .backward import (
     column_sums,
     hidden_weight_gradients,
     interval_gradients,
+    interval_gradients_by_difference,
     norm_gradients,
     output_weight_gradients,
     row_gradients,
 )
-from .forward import decode, encode, set_bounds
+from .forward import decode, encode_by_difference, encode_by_product, set_bounds
+from .indirect_calls import NOT_NEEDED, address_of, call
 from .intervals import LANES
+from .layout import Shape, Spectral, Weights, Workspace
 from .linear import TILE_ROWS, transpose, whole_tiles
 from .spectral import through_normalisation, use_weights
 from .team import meet, share
+from .tuple_references import ByReference, reference
 
 _BETA1, _BETA2, _ADAM_EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
 _ONE = np.float32(1.0)
+Call: TypeAlias = tuple[Any, tuple[Any, ...]]
 _BLOCK_ROWS = 64  # taken from codes to gradients at a time, so that all of it stays in cache
 
 
@@ -83,14 +88,12 @@ def _update_support(support, weight, decay, work, rows, first, last):
             support[j, k] = decay * support[j, k] + portion * (work.total[j, k] - neutral)
 
 
+# --- The parts of a step, each compiled by itself -----------------------------------------------
+
+
 @compiled
-def prepare(w, shape, spectral, work, thread, threads):
+def prepare(w, shape, work, thread, threads):
     """What a step needs of the parameters, for this thread's share of them."""
-    if shape.certified:
-        if thread == 0:
-            use_weights(w, spectral, work)
-        if not meet(work.team, threads):
-            return
     first, last = share(shape.features, 1, thread, threads)
     set_bounds(w, shape, work, first, last)
     first, last = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
@@ -100,9 +103,149 @@ def prepare(w, shape, spectral, work, thread, threads):
 
 
 @compiled
+def pass_rows(w, shape, work, first, last, rows, coverage_weight):
+    """From the rows first..last of work.x (whole tiles) to the gradients that belong to them."""
+    for block in range(first, last, _BLOCK_ROWS):
+        end = min(block + _BLOCK_ROWS, last)
+        encode_by_product(shape, work, block, end, rows, False)
+        decode(w, shape, work, block, end)
+        row_gradients(w, shape, work, block, end, rows, coverage_weight)
+
+
+@compiled
+def pass_rows_by_difference(w, shape, work, first, last, rows, coverage_weight):
+    """`pass_rows` for inputs of any size."""
+    for block in range(first, last, _BLOCK_ROWS):
+        end = min(block + _BLOCK_ROWS, last)
+        encode_by_difference(shape, work, block, end, rows)
+        decode(w, shape, work, block, end)
+        row_gradients(w, shape, work, block, end, rows, coverage_weight)
+
+
+@compiled
+def sum_weight_gradients(g, shape, work, rows, units, hidden, outputs):
+    """The decoder's gradients, for this thread's shares (first, last) of its parameters."""
+    hidden_weight_gradients(g, work, rows, units[0], units[1])
+    output_weight_gradients(g, work, rows, hidden[0], hidden[1])
+    column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
+    if not shape.certified:
+        norm_gradients(g, work, rows, hidden[0], hidden[1])
+    column_sums(work.d_output, rows, outputs[0], outputs[1], g.output_bias)
+
+
+@compiled
+def update(w, g, m, s, rates, features, units, hidden, outputs):
+    """Adam on this thread's shares (first, last) of the parameters.
+
+    m, s: the moments; rates: (of the decoder, of the intervals, corrections of the moments)
+    """
+    a, interval_a, b1, b2 = rates
+    first, last = features
+    _adam_rows(w.center, g.center, m.center, s.center, first, last, interval_a, b1, b2)
+    _adam_rows(
+        w.width_logit, g.width_logit, m.width_logit, s.width_logit, first, last, interval_a, b1, b2
+    )
+    first, last = units
+    _adam_rows(
+        w.hidden_weight,
+        g.hidden_weight,
+        m.hidden_weight,
+        s.hidden_weight,
+        first,
+        last,
+        a,
+        b1,
+        b2,
+    )
+    first, last = hidden
+    _adam_rows(
+        w.output_weight,
+        g.output_weight,
+        m.output_weight,
+        s.output_weight,
+        first,
+        last,
+        a,
+        b1,
+        b2,
+    )
+    _adam_part(w.hidden_bias, g.hidden_bias, m.hidden_bias, s.hidden_bias, first, last, a, b1, b2)
+    _adam_part(w.norm_gain, g.norm_gain, m.norm_gain, s.norm_gain, first, last, a, b1, b2)
+    _adam_part(w.norm_shift, g.norm_shift, m.norm_shift, s.norm_shift, first, last, a, b1, b2)
+    first, last = outputs
+    _adam_part(w.output_bias, g.output_bias, m.output_bias, s.output_bias, first, last, a, b1, b2)
+
+
+class Parts(NamedTuple):
+    """Addresses of the functions above, for networks of one kind."""
+
+    normalise: int
+    prepare: int
+    pass_rows: int
+    interval_gradients: int
+    sum_weight_gradients: int
+    through_normalisation: int
+    update: int
+
+
+class PartCalls(NamedTuple):
+    """The functions that a step calls, each with arguments like those it will get."""
+
+    normalise: Call | None
+    prepare: Call
+    pass_rows: Call
+    interval_gradients: Call
+    sum_weight_gradients: Call
+    through_normalisation: Call | None
+    update: Call
+
+
+def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> PartCalls:
+    """The parts that networks of this kind need."""
+    rates, part = (_ONE, _ONE, _ONE, _ONE), (0, 0)
+    row_pass, gradients = (
+        (pass_rows_by_difference, interval_gradients_by_difference)
+        if shape.by_difference
+        else (pass_rows, interval_gradients)
+    )
+    # `use_weights` alone is called from Python, too, and takes the tuples themselves.
+    normalise = (use_weights, (w, spectral, work)) if shape.certified else None
+    a, b = ByReference(w), ByReference(work)
+    return PartCalls(
+        normalise=normalise,
+        prepare=(prepare, (a, shape, b, 0, 1)),
+        pass_rows=(row_pass, (a, shape, b, 0, 0, 0, 0.0)),
+        interval_gradients=(gradients, (a, a, shape, b, 0, 0, 0, 0.0)),
+        sum_weight_gradients=(sum_weight_gradients, (a, shape, b, 0, part, part, part)),
+        through_normalisation=(
+            (through_normalisation, (a, b, spectral)) if shape.certified else None
+        ),
+        update=(update, (a, a, a, a, rates, part, part, part, part)),
+    )
+
+
+def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> Parts:
+    """Their addresses; what is not compiled yet is compiled now."""
+    kind = shape.certified, shape.by_difference
+    if kind not in _PARTS:
+        calls = part_calls(shape, w, spectral, work)
+        _PARTS[kind] = Parts(
+            *(NOT_NEEDED if call is None else address_of(call[0], *call[1]) for call in calls)
+        )
+    return _PARTS[kind]
+
+
+_PARTS: dict[tuple[bool, bool], Parts] = {}  # the arguments are of the same types in all networks
+
+
+# --- The steps ----------------------------------------------------------------------------------
+
+
+@compiled
 def step_loop(
     thread,
     threads,
+    parts,
     data,
     order,
     first_row,
@@ -131,11 +274,18 @@ def step_loop(
     units = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
     hidden = share(w.output_weight.shape[0], TILE_ROWS, thread, threads)
     outputs = share(w.output_bias.shape[0], LANES, thread, threads)
+    weights, gradients, space = reference(w), reference(g), reference(work)
+    first_moment, second_moment = reference(moment1), reference(moment2)
     while start < last_row:
         # The certified decoder's weights are prepared from parameters of every thread's share.
-        if shape.certified and not meet(work.team, threads):
-            return loss, step
-        prepare(w, shape, spectral, work, thread, threads)
+        if shape.certified:
+            if not meet(work.team, threads):
+                return loss, step
+            if thread == 0:
+                call(parts.normalise, (w, spectral, work))
+            if not meet(work.team, threads):
+                return loss, step
+        call(parts.prepare, (weights, shape, space, thread, threads))
         if not meet(work.team, threads):
             return loss, step
         rows = min(batch_size, last_row - start)
@@ -143,30 +293,34 @@ def step_loop(
         for b in range(first, min(last, rows)):
             for j in range(shape.features):
                 work.x[b, j] = data[order[start + b], j]
-        for block in range(first, last, _BLOCK_ROWS):
-            end = min(block + _BLOCK_ROWS, last)
-            encode(shape, work, block, end, rows, False)
-            decode(w, shape, work, block, end)
-            row_gradients(w, shape, work, block, end, rows, schedule.coverage_weight)
+        call(
+            parts.pass_rows,
+            (weights, shape, space, first, last, rows, schedule.coverage_weight),
+        )
         if not meet(work.team, threads):
             return loss, step
 
         for b in range(rows):
             loss += work.row_loss[b]
-        interval_gradients(
-            w, g, shape, work, rows, features[0], features[1], schedule.coverage_weight
+        call(
+            parts.interval_gradients,
+            (
+                weights,
+                gradients,
+                shape,
+                space,
+                rows,
+                features[0],
+                features[1],
+                schedule.coverage_weight,
+            ),
         )
-        hidden_weight_gradients(g, work, rows, units[0], units[1])
-        output_weight_gradients(g, work, rows, hidden[0], hidden[1])
-        column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
-        if not shape.certified:
-            norm_gradients(g, work, rows, hidden[0], hidden[1])
-        column_sums(work.d_output, rows, outputs[0], outputs[1], g.output_bias)
+        call(parts.sum_weight_gradients, (gradients, shape, space, rows, units, hidden, outputs))
         if shape.certified:  # needs whole gradients: one thread
             if not meet(work.team, threads):
                 return loss, step
             if thread == 0:
-                through_normalisation(g, work, spectral)
+                call(parts.through_normalisation, (gradients, space, spectral))
             if not meet(work.team, threads):
                 return loss, step
 
@@ -174,56 +328,28 @@ def step_loop(
         if schedule.cosine:
             rate *= 0.5 * (1.0 + np.cos(np.pi * step / schedule.total_steps))
         step += 1
-        a, interval_a = np.float32(rate), np.float32(rate * schedule.interval_rate)
-        b1 = np.float32(1.0 - float(_BETA1) ** step)
-        b2 = np.float32(1.0 - float(_BETA2) ** step)
-        m, s = moment1, moment2
-        first, last = features
-        _adam_rows(w.center, g.center, m.center, s.center, first, last, interval_a, b1, b2)
-        _adam_rows(
-            w.width_logit,
-            g.width_logit,
-            m.width_logit,
-            s.width_logit,
-            first,
-            last,
-            interval_a,
-            b1,
-            b2,
+        rates = (
+            np.float32(rate),
+            np.float32(rate * schedule.interval_rate),
+            np.float32(1.0 - float(_BETA1) ** step),
+            np.float32(1.0 - float(_BETA2) ** step),
         )
-        _update_support(support, support_weight, support_decay, work, rows, first, last)
-        first, last = units
-        _adam_rows(
-            w.hidden_weight,
-            g.hidden_weight,
-            m.hidden_weight,
-            s.hidden_weight,
-            first,
-            last,
-            a,
-            b1,
-            b2,
+        call(
+            parts.update,
+            (
+                weights,
+                gradients,
+                first_moment,
+                second_moment,
+                rates,
+                features,
+                units,
+                hidden,
+                outputs,
+            ),
         )
-        first, last = hidden
-        _adam_rows(
-            w.output_weight,
-            g.output_weight,
-            m.output_weight,
-            s.output_weight,
-            first,
-            last,
-            a,
-            b1,
-            b2,
-        )
-        _adam_part(
-            w.hidden_bias, g.hidden_bias, m.hidden_bias, s.hidden_bias, first, last, a, b1, b2
-        )
-        _adam_part(w.norm_gain, g.norm_gain, m.norm_gain, s.norm_gain, first, last, a, b1, b2)
-        _adam_part(w.norm_shift, g.norm_shift, m.norm_shift, s.norm_shift, first, last, a, b1, b2)
-        first, last = outputs
-        _adam_part(
-            w.output_bias, g.output_bias, m.output_bias, s.output_bias, first, last, a, b1, b2
+        _update_support(
+            support, support_weight, support_decay, work, rows, features[0], features[1]
         )
         start += rows
     return loss, step

@@ -35,6 +35,8 @@ _MOST_THREADS = 4  # per member; a batch of 64 rows has no more work to share
 class CpuEngine:
     """The compiled network: up to `n_jobs` threads, over members or within one of them."""
 
+    is_compiled_by_numba = True
+
     def train(
         self,
         runs: list[TrainingRun],
@@ -115,6 +117,7 @@ def _train_member(
     elements_per_step = batch_size * config.n_units * n_features
     rows_per_call = batch_size * max(1, int(_ELEMENTS_PER_CALL / elements_per_step))
 
+    parts = steps.parts_for(shape, weights, singular, work)
     history = np.zeros(epochs)
     step = 0
     with Team(threads, work.team) as team:
@@ -125,6 +128,7 @@ def _train_member(
                     raise TrainingError("training was stopped")
                 loss, step = team.call(
                     steps.train_steps,
+                    parts,
                     run.rows,
                     order,
                     first,

@@ -48,6 +48,8 @@ _ORDERS_PER_STRETCH = 8_000_000
 class GpuEngine:
     """All runs at once on one CUDA device."""
 
+    is_compiled_by_numba = False
+
     def __init__(self, device: str = "cuda") -> None:
         self._device = device
 

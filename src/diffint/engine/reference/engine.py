@@ -13,6 +13,8 @@ from .network import train_eagerly
 class ReferenceEngine:
     """Trains one member after the other with `train_eagerly`."""
 
+    is_compiled_by_numba = False
+
     def train(
         self,
         runs: list[TrainingRun],

@@ -1,0 +1,85 @@
+"""The first fit on a machine: seconds until the demo's model is fitted, and to stop it.
+
+With a fresh folder for compiled code each time. Wall time depends on what else the machine does;
+CPU time, of all processes together, does so less.
+
+Usage: python benchmarks/first_fit.py [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from diffint.bench.worker import processor_name
+
+FIT = """
+import numpy as np
+from diffint import DiffInt
+from diffint.tables.datasets import breast_cancer
+
+table = breast_cancer()
+normal = np.flatnonzero(table.y == 0)  # and of these 60 %, as in `diffint demo`
+chosen = np.random.default_rng(0).choice(normal, int(0.6 * len(normal)), replace=False)
+DiffInt(random_state=0, false_positive_rate=0.05).fit(table.x[np.sort(chosen)])
+"""
+INTERRUPTED_AFTER_S = (2.0, 4.0, 6.0)
+
+
+def start(folder: str) -> subprocess.Popen[bytes]:
+    """A process that fits, with compiled code in this folder."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+    return subprocess.Popen([sys.executable, "-c", FIT], env=environment, stderr=subprocess.DEVNULL)
+
+
+def seconds_to_fit(folder: str) -> tuple[float, float]:
+    """Wall and CPU seconds from the start of Python to a fitted model."""
+    before, started = os.times(), time.perf_counter()
+    if start(folder).wait():
+        raise RuntimeError("the fit failed")
+    wall, after = time.perf_counter() - started, os.times()
+    used = after.children_user + after.children_system
+    return wall, used - before.children_user - before.children_system
+
+
+def seconds_to_stop(after: float) -> float:
+    """From an interrupt so many seconds after the start to the end of the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = start(folder)
+        time.sleep(after)
+        if process.poll() is not None:
+            raise RuntimeError(f"the fit ended within {after} s")
+        sent = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        return time.perf_counter() - sent
+
+
+def main() -> None:
+    """Print the times."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"{processor_name()}, {cores} cores, load {os.getloadavg()[0]:.1f}\n")
+    times: dict[str, list[tuple[float, float]]] = {"first fit": [], "second": []}
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            for fits in times.values():
+                fits.append(seconds_to_fit(folder))
+    print("| fit | wall | CPU |\n|---|---|---|")
+    for name, fits in times.items():
+        wall, used = (statistics.median(column) for column in zip(*fits, strict=True))
+        print(f"| {name} | {wall:.1f} s | {used:.1f} s |")
+    stops = ", ".join(f"{seconds_to_stop(after):.2f} s" for after in INTERRUPTED_AFTER_S)
+    print(f"\nFrom an interrupt to the end, after {INTERRUPTED_AFTER_S} s: {stops}")
+
+
+if __name__ == "__main__":
+    main()
