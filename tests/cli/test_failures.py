@@ -83,7 +83,7 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("score", "{m}", "{t}", "-o", "{folder}/no/out.csv"), "does not exist; create it"),
         (("score", "{m}", "{t}", "-o", "{folder}"), "is a folder"),
         (("score", "{m}", "{t}", "--separator", "ab"), "single character"),
-        (("score", "{m}", "{t}", "--encoding", "nonsense"), "no known encoding"),
+        (("score", "{m}", "{t}", "--encoding", "nonsense"), "not a known encoding"),
         (("score", "{m}", "{t}", "--format", "xlsx"), "no kind of table"),
         (("score", "{m}", "{t}", "--fpr", "7"), "false_positive_rate"),
         (("fit", "{t}", "-o", "{new}", "--label", "nobody"), "--label names: 'nobody'"),
@@ -195,7 +195,7 @@ def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
     [
         ("age;amount;visits\n30,5;1.234;2\n", ("--decimal", ","), "'1.234' in line 2"),
         ("age\tamount\tvisits\n1\t2\t3\n", (), "--separator '\\\\t'"),
-        ("age,amount,visits\n30,x,2\n", (), "mend the cell"),
+        ("age,amount,visits\n30,x,2\n", (), "correct the cell"),
     ],
 )
 def test_more_bad_text(run, payments, tmp_path, content, options, message):

@@ -64,7 +64,7 @@ def test_nullable_and_arrow_dtypes(dtype):
     np.testing.assert_array_equal(read(frame)[:, 0], [1, np.nan, 0])
 
 
-def test_columns_that_are_not_called_by_strings(rows):
+def test_column_names_that_are_not_strings(rows):
     numbered = pd.DataFrame(rows)  # 0, 1, 2, …: unnamed
     detector = DiffInt(**QUICK).fit(numbered)
     np.testing.assert_array_equal(detector.anomaly_score(rows), detector.anomaly_score(numbered))
@@ -124,7 +124,7 @@ def test_a_memory_mapped_table_is_not_copied(tmp_path):
         (np.full((4, 2), np.nan), ValueError, "only 0 of 4 rows have any value"),
     ],
 )
-def test_bad_tables_get_one_clear_error(table, error, message):
+def test_invalid_tables_raise_one_clear_error(table, error, message):
     with pytest.raises(error, match=message):
         DiffInt(**QUICK).fit(table)
 
@@ -178,11 +178,11 @@ class TestAnomalies:
             ([1, 1, 0], "leaves fewer than 2 rows"),
         ],
     )
-    def test_refused(self, mask, message):
+    def test_invalid(self, mask, message):
         with pytest.raises(InputError, match=message):
             read_anomalies(mask, 3)
 
-    def test_a_mask_with_another_index_is_refused(self):
+    def test_a_mask_with_another_index_raises(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})
         mask = pd.Series([0, 0, 0, 1], index=[3, 2, 1, 0])
         with pytest.raises(InputError, match="different indexes"):

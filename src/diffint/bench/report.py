@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from ..tables.atomic_write import write_whole
+from ..tables.atomic_write import atomic_write
 from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
 from .pages.common import METRIC_NAMES, Report, sentence
 from .pages.comparisons import comparisons_page
@@ -56,7 +56,7 @@ def write_report(
     # Nothing is written before everything is made.
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, data in content.items():
-        write_whole(folder / name, data)
+        atomic_write(folder / name, data)
     return [folder / name for name in content]
 
 

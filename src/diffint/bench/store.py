@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..core.errors import InputError
-from ..tables.atomic_write import write_whole
+from ..tables.atomic_write import atomic_write
 from .protocol import REGIMES, Regime
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """A results file of these rows and no others, in place of what was there."""
-    write_whole(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
+    atomic_write(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:

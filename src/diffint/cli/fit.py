@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.config import PRESETS
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
-from ..tables.atomic_write import check_place
+from ..tables.atomic_write import check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .streaming import check_columns
@@ -61,7 +61,7 @@ def fit(
     started = time.perf_counter()
     if output == "-":
         raise InputError("a model does not go to standard output; name a file with -o")
-    check_place(output)  # before the work, not after it
+    check_writable(output)  # before the work, not after it
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ..core.formatting import counted
-from ..tables.atomic_write import check_place, write_whole
+from ..tables.atomic_write import atomic_write, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
@@ -49,7 +49,7 @@ def report(
     """
     detector = load_detector(model, jobs, fpr)
     if output != "-":
-        check_place(output)  # before the work, not after it
+        check_writable(output)  # before the work, not after it
     how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"
@@ -86,5 +86,5 @@ def write_report(
     if output == "-":
         typer.echo(page)
     else:
-        write_whole(output, page.encode())
+        atomic_write(output, page.encode())
     return int((scored.scores > threshold).sum())
