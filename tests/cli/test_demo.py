@@ -30,7 +30,7 @@ def test_demo(tmp_path):
     assert np.isfinite(scores).all()
 
 
-def test_demo_into_a_place_that_is_a_file(tmp_path):
+def test_demo_into_a_file_instead_of_a_folder(tmp_path):
     (tmp_path / "file").write_text("mine")
     done = run("demo", "--folder", str(tmp_path / "file"))
     assert done.returncode == 2

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from ..cli.signals import undisturbed
+from ..cli.signals import delaying_stop_signals
 from .grid import Limits, Run
 from .store import State
 from .worker import ASKED, ONE_CORE, Job, Outcome, work
@@ -80,7 +80,7 @@ class WatchedProcess:
         self.pipe: Connection
         self.pipe, theirs = context.Pipe(duplex=False)
         self.process = context.Process(target=work, args=(job, theirs))
-        with undisturbed():  # a process that hears half of what it should do complains loudly
+        with delaying_stop_signals():  # a partly written message would be an error in the process
             self.process.start()
         theirs.close()
 

@@ -278,7 +278,7 @@ RUN_SETTINGS = {
             "false_positive_rate",
             0.01,
             "float",
-            "Share of normal rows that `predict` may flag.",
+            "Share of normal rows that may be flagged.",
             "Set it by how many false alarms you can handle; it can be changed after fitting.",
         ),
         Setting(
@@ -299,8 +299,8 @@ RUN_SETTINGS = {
             "n_jobs",
             -1,
             "int or None",
-            "Threads for training and scoring; -1 uses all cores, None one.",
-            "Never changes a result.",
+            "Threads for training and scoring; -1 uses all cores.",
+            "None is 1. The number does not change any result.",
         ),
         Setting(
             "verbose",
