@@ -47,7 +47,7 @@ def test_run_then_report(run, tables, tmp_path):
         "-o",
         output,
     )
-    plugin = ("--plugin", "tests.bench.planted:Distance")
+    plugin = ("--plugin", "tests.bench.plugins:Distance")
     done = run(*command, "--methods", "DiffInt,knn", *plugin, "--jobs", 2)
     assert done.code == 0, done.err
     assert "requested rows: 60 ok" in done.out
@@ -63,7 +63,7 @@ def test_run_then_report(run, tables, tmp_path):
     assert "start with" in done.out
     page = (folder / "README.md").read_text()
     assert "Distance" in page
-    assert "43 of the paper's 48 tables are not among these rows" in page
+    assert "43 of the paper's 48 tables have no rows here" in page
     assert (folder / "figures" / "cd-fair-roc_auc-overall.svg").exists()
 
 
@@ -124,7 +124,7 @@ def test_missing_packages_are_named(run, tables, tmp_path, monkeypatch):
 def test_an_interrupted_run_can_be_continued(tables, tmp_path):
     output = tmp_path / "r.csv"
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
-    command += ["--plugin", "tests.bench.planted:Slowish", "--jobs", "2", "-o", str(output)]
+    command += ["--plugin", "tests.bench.plugins:Slowish", "--jobs", "2", "-o", str(output)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     until = time.monotonic() + 60
     while time.monotonic() < until and (not output.exists() or len(read_rows(output)) < 3):
@@ -146,7 +146,7 @@ def test_an_interrupt_while_a_plugin_is_imported(tables, tmp_path):
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
     command += ["--plugin", "tests.bench.slow_to_import:X", "-o", str(tmp_path / "r.csv")]
     started = tmp_path / "started"
-    environment = {**os.environ, "PLANTED_LOG": str(started)}
+    environment = {**os.environ, "PLUGIN_LOG": str(started)}
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
     )
@@ -162,7 +162,7 @@ def test_an_interrupt_while_a_plugin_is_imported(tables, tmp_path):
 def test_progress_is_shown_on_a_terminal(tables, tmp_path):
     reader, terminal = pty.openpty()
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
-    command += ["--seeds", "0-2", "--plugin", "tests.bench.planted:Slowish", "--jobs", "1"]
+    command += ["--seeds", "0-2", "--plugin", "tests.bench.plugins:Slowish", "--jobs", "1"]
     process = subprocess.Popen([*command, "-o", tmp_path / "r.csv"], stderr=terminal, cwd=ROOT)
     os.close(terminal)
     shown = b""

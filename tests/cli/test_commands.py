@@ -238,7 +238,7 @@ class TestExplain:
             ((), "one of --row N, --id X and --top N"),
             (("--row", 1, "--top", 2), "one of --row N, --id X and --top N"),
             (("--row", 401), "there is no row 401"),
-            (("--id", "nobody"), "has the id 'nobody'"),
+            (("--id", "unknown"), "has the id 'unknown'"),
             (("--row", 0), "--row"),
         ],
     )

@@ -31,11 +31,11 @@ def test_demo(tmp_path):
 
 
 def test_demo_into_a_file_instead_of_a_folder(tmp_path):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("old")
     done = run("demo", "--folder", str(tmp_path / "file"))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "old"
 
 
 def test_version_and_help():

@@ -28,10 +28,10 @@ INVALID_TABLES = {
     "separator": ("age;amount;visits\n1;2;3\n", "--separator ';'"),
     "latin-1": ("age,amount,visits\n1,2,é\n".encode("latin-1"), "--encoding"),
     "binary": (bytes(range(256)) * 20, "utf-8|NUL"),
-    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' holds '\\x003' in line 2"),
+    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' has '\\x003' in line 2"),
     "columns": (",".join(f"c{i}" for i in range(100_000)) + "\n", "100,000 columns"),
     "duplicates": ("age,age,visits\n1,2,3\n", "more than one column called 'age'"),
-    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' holds 'many' in line 3"),
+    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' has 'many' in line 3"),
     "infinite": ("age,amount,visits\n1,2,3\n1,inf,3\n", "column 'amount'.*infinite.*line 3"),
 }
 
@@ -147,7 +147,7 @@ def test_an_error_in_the_middle_of_a_file_keeps_the_old_output(run, payments, tm
     out = table(tmp_path, "out.csv", "old")
     done = run("score", payments / "m.diffint", path, "-o", out)
     assert done.code == 2
-    assert "holds 'oops' in line 160,002" in done.err
+    assert "has 'oops' in line 160,002" in done.err
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["big.csv", "out.csv"]
 

@@ -31,9 +31,9 @@ def test_tables_are_ordered_by_their_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.ones((3, 2)), "y": [1, 2, 1]}, "y holds 1, 2"),
-        ({"X": np.ones((3, 2)), "y": [1, -1, 1]}, "y holds -1, 1"),
-        ({"X": np.ones((3, 2)), "y": [0, 0.5, 1]}, "y holds 0.0, 0.5, 1.0"),
+        ({"X": np.ones((3, 2)), "y": [1, 2, 1]}, "y contains 1, 2"),
+        ({"X": np.ones((3, 2)), "y": [1, -1, 1]}, "y contains -1, 1"),
+        ({"X": np.ones((3, 2)), "y": [0, 0.5, 1]}, "y contains 0.0, 0.5, 1.0"),
         ({"X": np.ones((3, 2)), "y": [0, 1]}, "y has 2 values"),
         ({"X": np.ones(3), "y": [0, 1, 0]}, r"shape \(3,\)"),
         ({"X": np.ones((0, 2)), "y": []}, r"shape \(0, 2\)"),

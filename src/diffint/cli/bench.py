@@ -55,7 +55,7 @@ def run(
         str, typer.Option(metavar="LIST", help="Seeds, such as 0-9 or 0,1,2.")
     ] = "0-9",
     regime: Annotated[
-        str | None, typer.Option(metavar="NAME", help="paper or fair. Default: both.")
+        str | None, typer.Option(metavar="NAME", help="Regime: paper or fair. Default: both.")
     ] = None,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Parallel runs, one core each; -1 for all cores.")
@@ -101,8 +101,8 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import OURS, chosen_methods
-    from ..bench.grid import Grid, Limits, outgrown
+    from ..bench.baselines import DIFFINT_METHODS, chosen_methods
+    from ..bench.grid import Grid, Limits, limit_was_raised
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
@@ -110,7 +110,7 @@ def run(
     from ..tables.datasets import read_adbench
 
     chosen = chosen_methods(names(methods), plugin or [])
-    if any(name not in OURS and not method.plugin for name, method in chosen.items()):
+    if any(name not in DIFFINT_METHODS and not method.plugin for name, method in chosen.items()):
         needs(("pyod", "pyod"), ("torch", "torch"))
     if regime is not None and regime not in REGIMES:
         raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
@@ -139,12 +139,12 @@ def run(
         seeds=read_seeds(seeds),
         slow_after=slow_after,
         slow_seeds=slow_seeds,
-        device=_device(device, any(name in OURS for name in chosen)),
+        device=_device(device, any(name in DIFFINT_METHODS for name in chosen)),
     )
     limits = Limits(time_limit, memory_limit)
 
     def forget(row: Row) -> bool:
-        return row.state in retried or outgrown(row, limits)
+        return row.state in retried or limit_was_raised(row, limits)
 
     with Store(output, forget) as store:
         if absent:

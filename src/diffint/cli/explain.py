@@ -40,7 +40,8 @@ def explain(
         typer.Option(metavar="N", min=1, help="Explain the N rows with the highest scores."),
     ] = None,
     n_reasons: Annotated[
-        int, typer.Option("--reasons", metavar="N", min=1, help="Most reasons to show for a row.")
+        int,
+        typer.Option("--reasons", metavar="N", min=1, help="Most reasons per row."),
     ] = 5,
     fpr: arguments.Rate = None,
     as_json: arguments.Json = False,

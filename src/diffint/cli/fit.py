@@ -20,6 +20,7 @@ from .streaming import check_columns
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
+_RATE, _DEVICE = SETTINGS["false_positive_rate"], SETTINGS["device"]
 _HELD_OUT = 0.2  # share of the rows for measuring accuracy if anomalies are known
 
 
@@ -40,9 +41,7 @@ def fit(
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column to leave out; repeatable.")
     ] = None,
-    fpr: Annotated[float, typer.Option(help=SETTINGS["false_positive_rate"].meaning)] = SETTINGS[
-        "false_positive_rate"
-    ].default,
+    fpr: Annotated[float, typer.Option(help=_RATE.meaning)] = _RATE.default,
     preset: Annotated[
         str, typer.Option(metavar="NAME", help="Set of defaults: recommended or paper.")
     ] = "recommended",
@@ -53,9 +52,7 @@ def fit(
         int | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help=SETTINGS["device"].meaning)
-    ] = SETTINGS["device"].default,
+    device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     separator: arguments.Separator = None,

@@ -32,7 +32,7 @@ def report(
     ] = "report.html",
     id_column: arguments.Id = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most flagged rows to show.")
+        int, typer.Option(metavar="N", min=1, help="Largest number of flagged rows to show.")
     ] = MOST_SHOWN,
     fpr: arguments.Rate = None,
     jobs: arguments.Jobs = -1,

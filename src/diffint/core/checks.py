@@ -44,13 +44,13 @@ def check_real(
     below: float | None = None,
 ) -> float:
     """A finite number within the given limits, as a Python float."""
-    wanted = "a finite number"
+    requirement = "a finite number"
     if above is not None:
-        wanted += f" above {above:g}"
+        requirement += f" above {above:g}"
     if at_least is not None:
-        wanted += f" of at least {at_least:g}"
+        requirement += f" of at least {at_least:g}"
     if below is not None:
-        wanted += f" and below {below:g}"
+        requirement += f" and below {below:g}"
     try:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         number = float(value) if is_number else math.nan  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def check_real(
         or (at_least is not None and not number >= at_least)
         or (below is not None and not number < below)
     ):
-        raise InputError(f"{name}={str(value)[:40]!s} must be {wanted}")
+        raise InputError(f"{name}={str(value)[:40]!s} must be {requirement}")
     return number
 
 

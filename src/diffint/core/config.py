@@ -245,7 +245,7 @@ def paper_batch_size(n_rows: int) -> int:
 
 
 def check_false_positive_rate(rate: object) -> float:
-    """The rate as a float strictly between 0 and 1, or an error that says so."""
+    """The rate as a float strictly between 0 and 1; raises an error otherwise."""
     return check_real("false_positive_rate", rate, above=0.0, below=1.0)
 
 
@@ -285,7 +285,7 @@ RUN_SETTINGS = {
             "device",
             "auto",
             "{'auto', 'cpu', 'cuda'}",
-            "Where to train; 'auto' uses a CUDA GPU if there is one and training is long.",
+            "Where to train: 'cpu', 'cuda', or 'auto' for a GPU if it is worthwhile.",
             "Scoring always runs on the CPU.",
         ),
         Setting(

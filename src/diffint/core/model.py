@@ -34,7 +34,7 @@ class Member(Immutable):
         next three counts.
     box_rows: (units,) rows entirely inside the box.
     peers: (units, features) rows that have a value of this feature and are inside all other sides
-        of the box, so that a value can be compared with theirs; peers_inside: those of them that
+        of the box, so that values can be compared with them; peers_inside: those of them that
         are also inside this side.
     training_coverage: (units, features) share of the member's training rows inside the side of the
         box.

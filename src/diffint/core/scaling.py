@@ -39,7 +39,7 @@ class Range(NamedTuple):
 class ScaledRegion(NamedTuple):
     """The scaled values that rows of a region can take, each (regions, features)."""
 
-    encoded: Range  # what the encoder sees
+    encoded: Range  # the encoder's input
     target: Range  # what the error is measured against
 
 

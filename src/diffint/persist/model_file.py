@@ -266,9 +266,9 @@ def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
         array = arrays[name] = file.get_tensor(name)
         may_be_nan = kind not in ("F32", "F64") or name.endswith(_MAY_HOLD_NAN)
         if not may_be_nan and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} holds values that are not finite")
+            raise ModelFileError(f"the array {name!r} has values that are not finite")
         if kind == "F32" and (np.abs(array) > _LARGEST_VALUE).any():
-            raise ModelFileError(f"the array {name!r} holds values that are too large for weights")
+            raise ModelFileError(f"the array {name!r} has values that are too large for weights")
     return arrays
 
 

@@ -56,6 +56,6 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that nobody can read a partly written one."""
+    """Write a file so that a partly written one is never visible."""
     with atomic_file(path) as file:
         file.write(content)

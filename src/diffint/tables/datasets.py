@@ -52,5 +52,5 @@ def read_adbench(path: str | Path) -> LabelledTable:
         )
     if not np.isin(y, (0, 1)).all():
         values = ", ".join(str(value) for value in np.unique(y)[:5])
-        raise InputError(f"{str(path)!r}: y holds {values}; it must be 0, and 1 for anomalies")
+        raise InputError(f"{str(path)!r}: y contains {values}; it must be 0, or 1 for anomalies")
     return LabelledTable(x, y.astype(np.int64), [f"x{j}" for j in range(x.shape[1])])

@@ -97,7 +97,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
                 raise ValueError("text")
             mask = mask.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError("anomalies must hold True/False or 0/1, one per row") from error
+        raise InputError("anomalies must be True/False or 0/1, one per row") from error
     if mask.shape != (n_rows,):
         raise InputError(
             f"anomalies has shape {mask.shape}, but the table has {n_rows} rows; "
@@ -108,7 +108,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
         wrong = np.flatnonzero((mask != 0) & (mask != 1)) if numeric else np.arange(n_rows)
         if len(wrong):
             raise InputError(
-                f"anomalies must hold True/False or 0/1; row {wrong[0]} holds {mask[wrong[0]]}"
+                f"anomalies must be True/False or 0/1; row {wrong[0]} has {mask[wrong[0]]}"
             )
         mask = mask.astype(bool)
     if n_rows - int(mask.sum()) < 2:
@@ -137,7 +137,7 @@ def _as_pandas(X: Any) -> Any | None:
             return from_dataframe(X).to_pandas()
     except (pyarrow.ArrowException, NotImplementedError) as error:
         raise InputTypeError(
-            f"the {type(X).__name__} holds a column that cannot be read as numbers ({error}); "
+            f"the {type(X).__name__} has a column that cannot be read as numbers ({error}); "
             "convert or drop it"
         ) from error
     return None
@@ -180,7 +180,7 @@ def _frame_values(frame: Any) -> Matrix:
         column = frame.iloc[:, j]
         kind = column.dtype
         if pandas.api.types.is_complex_dtype(kind):
-            raise InputError(f"Complex data not supported: column {name!r} holds complex numbers")
+            raise InputError(f"Complex data not supported: column {name!r} has complex numbers")
         numeric = pandas.api.types.is_numeric_dtype(kind) or pandas.api.types.is_bool_dtype(kind)
         if isinstance(kind, pandas.SparseDtype):
             raise InputTypeError(f"column {name!r} is sparse; use frame.sparse.to_dense() first")
@@ -190,7 +190,7 @@ def _frame_values(frame: Any) -> Matrix:
             values[:, j] = _numbers(column.to_numpy(dtype=object), name)
         else:
             raise InputTypeError(
-                f"column {name!r} holds {kind} values, which are not numbers; "
+                f"column {name!r} contains {kind} values, which are not numbers; "
                 "convert it to numbers or drop it"
             )
     return values
@@ -222,7 +222,7 @@ def _array_values(X: Any) -> Any:
     if X.dtype.kind in "US":
         raise InputTypeError(_text_message(X))
     if X.dtype.kind in "mM":
-        raise InputTypeError(f"X holds {X.dtype} values, which are not numbers; convert them first")
+        raise InputTypeError(f"X contains {X.dtype} values; convert them to numbers first")
     if X.dtype == object and X.ndim == 1 and len(X):
         raise InputTypeError(
             f"the rows of X are {type(X[0]).__name__} objects (Expected 2D array, got 1D array "
@@ -240,14 +240,14 @@ def _numbers(cells: NDArray[Any], name: Any) -> NDArray[np.float64]:
     for i, cell in enumerate(cells):
         if isinstance(cell, (str, bytes)):
             raise InputTypeError(
-                f"column {name!r} holds text (first {cell!r} at row {i}); "
+                f"column {name!r} contains text (first {cell!r} at row {i}); "
                 "convert it to numbers or drop the column"
             )
         try:
             values[i] = np.nan if _is_missing(cell) else float(cell)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputTypeError(
-                f"column {name!r} holds {repr(cell)[:40]} at row {i}, which is not a usable number "
+                f"column {name!r} has {repr(cell)[:40]} at row {i}, which is not a usable number "
                 f"({error}); convert it or drop the column"
             ) from error
     return values
@@ -263,8 +263,8 @@ def _text_message(X: NDArray[Any]) -> str:
             float(cell)
         except ValueError:
             where = f"row {index[0]}" + (f", column 'x{index[1]}'" if len(index) > 1 else "")
-            return f"X holds text (first {str(cell)!r} at {where}); convert or drop it"
-    return "X holds numbers written as text; convert it with X.astype(float)"
+            return f"X contains text (first {str(cell)!r} at {where}); convert or drop it"
+    return "X contains numbers written as text; convert it with X.astype(float)"
 
 
 def _check_finite(matrix: Matrix, names: list[str]) -> None:

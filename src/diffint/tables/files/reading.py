@@ -125,14 +125,14 @@ class TableFile:
             except NotNumbers as found:
                 shown = repr(found.value if len(found.value) <= 40 else found.value[:37] + "…")
                 raise InputError(
-                    f"{self.name}: column {name!r} holds {shown} {self.where(first + found.row)}, "
+                    f"{self.name}: column {name!r} has {shown} {self.where(first + found.row)}, "
                     f"which is not a number; {remedy(name)}{self.hint()}"
                 ) from None
         infinite = np.isinf(values)
         if infinite.any():
             row, j = np.argwhere(infinite)[0]
             raise InputError(
-                f"{self.name}: column {columns[j]!r} holds an infinite number "
+                f"{self.name}: column {columns[j]!r} has an infinite number "
                 f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
