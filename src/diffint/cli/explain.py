@@ -41,7 +41,7 @@ def explain(
     ] = None,
     n_reasons: Annotated[
         int,
-        typer.Option("--reasons", metavar="N", min=1, help="Most reasons per row."),
+        typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
     ] = 5,
     fpr: arguments.Rate = None,
     as_json: arguments.Json = False,
