@@ -33,15 +33,15 @@ __all__ = [
     "__version__",
 ]
 
-# Imported when they are first asked for: scikit-learn takes a second, which nobody should wait for
-# who only wants the command's help.
-_LATER = {"DiffInt": ".estimator", "FittedModel": ".core.model"}
+# Imported on first use: importing scikit-learn takes a second, and the command's help does not
+# need it.
+_LAZY = {"DiffInt": ".estimator", "FittedModel": ".core.model"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    value = globals()[name] = getattr(import_module(_LAZY[name], __name__), name)
     return value
 
 

@@ -1,4 +1,4 @@
-"""One whole report for all the tests that read it."""
+"""Fixtures: one complete report for all tests that read it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .synthetic import synthetic_rows
 
 
 @pytest.fixture(scope="session")
-def whole_rows():
+def all_rows():
     """36 tables × 25 methods and a plugin × 2 regimes × 10 seeds."""
-    return synthetic_rows(methods=(*METHODS, "Mine"))
+    return synthetic_rows(methods=(*METHODS, "Plugin"))
 
 
 @pytest.fixture(scope="session")
-def whole_report(whole_rows, tmp_path_factory):
-    """The folder, and how long it took."""
+def full_report(all_rows, tmp_path_factory):
+    """The folder of the report, and the seconds it took."""
     folder = tmp_path_factory.mktemp("report")
     start = time.perf_counter()
-    write_report(whole_rows, folder)
+    write_report(all_rows, folder)
     return folder, time.perf_counter() - start

@@ -1,8 +1,8 @@
-"""A module that takes its time, and says when it has begun."""
+"""A module whose import takes a minute, and that creates a file when it starts."""
 
 import os
 import time
 from pathlib import Path
 
-Path(os.environ["PLANTED_LOG"]).touch()
+Path(os.environ["PLUGIN_LOG"]).touch()
 time.sleep(60)

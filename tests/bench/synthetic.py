@@ -1,4 +1,4 @@
-"""Result rows as a whole evaluation leaves them: missing runs, failed seeds, a GPU, a plugin."""
+"""Synthetic result rows of a whole benchmark: missing runs, failed seeds, a GPU, a plugin."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from diffint.core.errors import InputError
 from diffint.tables.datasets import LabelledTable, read_adbench
 
 
-def test_the_registry_is_the_papers_and_two_more() -> None:
+def test_methods_are_those_of_the_paper_and_two_more() -> None:
     assert len(METHODS) == 25
     assert sum(method.in_paper for method in METHODS.values()) == 23
     assert {name for name, method in METHODS.items() if not method.in_paper} == {"DiffInt", "KNN"}
@@ -37,9 +37,9 @@ def _table() -> LabelledTable:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("table") / "1_easy.npz"
-    np.savez(place, X=_table().x, y=_table().y)
-    return place
+    file = tmp_path_factory.mktemp("table") / "1_easy.npz"
+    np.savez(file, X=_table().x, y=_table().y)
+    return file
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -49,12 +49,12 @@ def test_every_method_runs(name: str, path: Path) -> None:
     (outcome,) = run_job(Job("1_easy", path, name, None, "inliers", (3,)))
     assert outcome.n_test == 60
     assert 0.0 <= outcome.average_precision <= 1.0
-    if name not in ("SO_GAAL", "MO_GAAL", "LMDD", "DIF"):  # at their defaults they miss even these
+    if name not in ("SO_GAAL", "MO_GAAL", "LMDD", "DIF"):  # fail on this table with their defaults
         assert outcome.roc_auc > 0.9
 
 
 @pytest.mark.parametrize("name", ["IForest", "AutoEncoder", "DiffInt", "SO_GAAL"])
-def test_a_seed_gives_the_same_scores_again(name: str, path: Path) -> None:
+def test_the_same_seed_gives_the_same_scores(name: str, path: Path) -> None:
     job = Job("1_easy", path, name, None, "everything", (1,))
     (first,), (second,) = run_job(job), run_job(job)
     assert first.roc_auc == second.roc_auc
@@ -66,7 +66,7 @@ def test_tccm_learns_the_contraction() -> None:
     scores = TCCM(steps=300, random_state=0).fit(trial.train).decision_function(trial.test)
     assert scores.shape == (60,)
     assert roc_auc_score(trial.test_labels, scores) > 0.95
-    # f(x, 1) = −x on the training rows, near enough.
+    # f(x, 1) is close to −x on the training rows.
     again = TCCM(steps=300, random_state=0).fit(trial.train)
     np.testing.assert_array_equal(again.decision_function(trial.test), scores)
     trained = again.decision_function(trial.train)
@@ -74,41 +74,41 @@ def test_tccm_learns_the_contraction() -> None:
 
 
 def test_plugins_by_name() -> None:
-    method = plugin_method("tests.bench.planted:Distance")
+    method = plugin_method("tests.bench.plugins:Distance")
     assert (method.name, method.trains_on, method.in_paper) == ("Distance", "everything", False)
-    assert plugin_method("mine=tests.bench.planted:OnInliers").trains_on == "inliers"
-    assert plugin_method("mine=tests.bench.planted:OnInliers").name == "mine"
-    assert plugin_method("tests.bench.planted:Seeded").make(5, 10).rng is not None
-    asked = chosen_methods(["knn"], ["tests.bench.planted:Distance"])
-    assert list(asked) == ["KNN", "Distance"]
-    assert list(chosen_methods([], ["tests.bench.planted:Distance"])) == ["Distance"]
+    assert plugin_method("mine=tests.bench.plugins:OnInliers").trains_on == "inliers"
+    assert plugin_method("mine=tests.bench.plugins:OnInliers").name == "mine"
+    assert plugin_method("tests.bench.plugins:Seeded").make(5, 10).rng is not None
+    methods = chosen_methods(["knn"], ["tests.bench.plugins:Distance"])
+    assert list(methods) == ["KNN", "Distance"]
+    assert list(chosen_methods([], ["tests.bench.plugins:Distance"])) == ["Distance"]
     assert list(chosen_methods([])) == list(METHODS)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("source", "message"),
     [
         ("nonsense", "must look like"),
         ("=a:b", "must look like"),
         ("a:", "must look like"),
         ("no.such.module:x", "cannot be imported"),
-        ("tests.bench.planted:Nobody", "cannot be imported"),
-        ("tests.bench.planted:np.pi", "not a class or function"),
-        ("KNN=tests.bench.planted:Distance", "name of another method"),
-        ("knn=tests.bench.planted:Distance", "name of another method"),
-        (" =tests.bench.planted:Distance", "must look like"),
-        ("a\nb=tests.bench.planted:Distance", "must look like"),
+        ("tests.bench.plugins:Unknown", "cannot be imported"),
+        ("tests.bench.plugins:np.pi", "not a class or function"),
+        ("KNN=tests.bench.plugins:Distance", "name of another method"),
+        ("knn=tests.bench.plugins:Distance", "name of another method"),
+        (" =tests.bench.plugins:Distance", "must look like"),
+        ("a\nb=tests.bench.plugins:Distance", "must look like"),
         ("tests.bench.broken:Distance", "cannot be imported: ZeroDivisionError"),
     ],
 )
-def test_bad_plugins(asked: str, message: str) -> None:
+def test_invalid_plugins(source: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        chosen_methods([], [asked])
+        chosen_methods([], [source])
 
 
-def test_two_plugins_of_one_name() -> None:
+def test_two_plugins_with_the_same_name() -> None:
     with pytest.raises(InputError, match="name of another method"):
-        chosen_methods([], ["tests.bench.planted:Distance", "distance=tests.bench.planted:Column"])
+        chosen_methods([], ["tests.bench.plugins:Distance", "distance=tests.bench.plugins:Column"])
 
 
 def test_unknown_methods_are_named() -> None:
@@ -117,7 +117,7 @@ def test_unknown_methods_are_named() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_scikit_learns_detectors_are_turned_round(wrapped: bool) -> None:
+def test_scores_of_scikit_learn_detectors_are_negated(wrapped: bool) -> None:
     trial = make_trial(_table(), 0, "inliers")
     forest = IsolationForest(random_state=0)
     detector = make_pipeline(StandardScaler(), forest) if wrapped else forest
@@ -130,7 +130,7 @@ def test_scores_of_objects_without_a_score() -> None:
         anomaly_scores(object(), np.zeros((2, 2)))
 
 
-def test_one_cores_time_is_estimated_from_a_few_epochs() -> None:
+def test_estimated_time_on_one_core() -> None:
     detector = METHODS["DiffInt-paper"].make(0, 500).set_params(epochs=60)
     rows = np.random.default_rng(0).random((500, 8))
     estimate = estimated_one_core_seconds(detector, rows)
@@ -139,10 +139,10 @@ def test_one_cores_time_is_estimated_from_a_few_epochs() -> None:
     assert estimate == pytest.approx(time.perf_counter() - started, rel=1.5)
 
 
-def test_seeds_trained_together_give_the_rows_of_seeds_alone(
+def test_seeds_trained_together_equal_seeds_trained_alone(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a GPU's process does, on the CPU."""
+    """The function for GPUs, run on the CPU."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"a GPU called {device}")
     job = Job("1_easy", path, "DiffInt", None, "inliers", (0, 4), "cpu")
@@ -158,4 +158,4 @@ def test_seeds_trained_together_give_the_rows_of_seeds_alone(
         assert outcome.on_gpu is not None
         assert outcome.on_gpu[0] == "a GPU called cpu"
         assert 0.0 < outcome.on_gpu[1] < 30.0
-    assert together[0].fit_seconds == together[1].fit_seconds  # of both
+    assert together[0].fit_seconds == together[1].fit_seconds  # of both seeds

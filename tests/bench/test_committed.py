@@ -1,4 +1,4 @@
-"""The committed results: the report is that of the rows, and what the guide says is in it."""
+"""The committed results: the report matches the rows, and the guides match the report."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ def rows() -> pandas.DataFrame:
     return frame_of(read_rows(BENCH / "rows.csv"))
 
 
-def test_the_report_is_made_from_the_rows(rows: pandas.DataFrame, tmp_path: Path) -> None:
+def test_the_report_matches_the_rows(rows: pandas.DataFrame, tmp_path: Path) -> None:
     written = write_report(rows, tmp_path)
     for path in written:
         committed = BENCH / path.relative_to(tmp_path)
         assert committed.exists(), f"{committed} is missing: run diffint bench report again"
-        if path.suffix != ".svg":  # how a line is drawn is up to matplotlib's version
-            assert path.read_text() == committed.read_text(), f"{committed} is not of these rows"
+        if path.suffix != ".svg":  # drawings depend on matplotlib's version
+            assert path.read_text() == committed.read_text(), (
+                f"{committed} does not match these rows"
+            )
     assert not {p.name for p in BENCH.glob("*.md")} - {p.name for p in written} - {"agreement.md"}
 
 
-def test_every_method_is_there_in_both_regimes(rows: pandas.DataFrame) -> None:
+def test_both_regimes_have_every_method(rows: pandas.DataFrame) -> None:
     assert set(rows["method"]) == set(METHODS)
     cells = rows.groupby("regime")[["table", "method"]].apply(lambda c: len(c.drop_duplicates()))
     assert cells.to_dict() == {"paper": 36 * 25, "fair": 36 * 25}
-    ours = rows[rows["method"].isin(["DiffInt", "DiffInt-paper"])]
-    assert (ours["state"] == "ok").all()
-    assert (ours.groupby(["table", "method", "regime"]).size() == 10).all()
+    diffint = rows[rows["method"].isin(["DiffInt", "DiffInt-paper"])]
+    assert (diffint["state"] == "ok").all()
+    assert (diffint.groupby(["table", "method", "regime"]).size() == 10).all()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/benchmark.md"])
-def test_the_ranks_in_the_guides_are_the_reports(page: str) -> None:
+def test_the_ranks_in_the_guides_are_those_of_the_report(page: str) -> None:
     ranks = pandas.read_csv(BENCH / "ranks.csv")
     ranks = ranks[(ranks["scheme"] == "A") & (ranks["group"] == "overall")]
     ranks = ranks[ranks["pool"] == "line-up"]

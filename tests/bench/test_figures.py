@@ -1,4 +1,4 @@
-"""The diagrams: what they say is what they were given, and nothing lies on anything else."""
+"""The figures show the given values, and no texts overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from diffint.show.plots.drawing import ANOMALY, BOX, INK, NORMAL
 
 from ..show.test_plots import check_layout, texts_of
 
-NAMES = (*METHODS, "a detector from outside with a very long name, v2")
+NAMES = (*METHODS, "a plugin with a very long name, for the layout, v2")
 
 
 def ranks_of(n_methods, seed=0, spread=1.0):
@@ -43,16 +43,16 @@ def test_every_method_is_named_with_its_rank(n_methods, spread):
     texts = found_texts(figure)
     assert "critical difference 3.30" in " ".join(texts)
     for method, rank in ranks.items():
-        name = method if method in METHODS else method[:4]  # ours are never cut
+        name = method if method in METHODS else method[:4]  # names of METHODS are never shortened
         assert any(name in text and f"{rank:.2f}" in text for text in texts), method
 
 
 def bars(figure):
-    """The ends of the bars that join methods, in inches."""
+    """The ends of the bars that connect methods, in inches."""
     return [line.get_xdata() for line in figure.axes[0].lines if line.get_linewidth() == 3.0]
 
 
-def test_bars_join_those_that_are_not_told_apart():
+def test_bars_connect_ranks_that_do_not_differ():
     ranks = pandas.Series({"DiffInt": 1.0, "KNN": 1.8, "LOF": 3.0, "PCA": 3.2})
     figure = critical_difference_diagram(ranks, 1.3, "")
     lengths = np.array([np.ptp(ends) - 0.06 for ends in bars(figure)])  # without their round ends
@@ -65,15 +65,15 @@ def test_no_bars_without_a_critical_difference():
     assert "critical" not in " ".join(found_texts(figure))
 
 
-def test_a_difference_longer_than_the_axis_is_said():
+def test_a_critical_difference_longer_than_the_axis():
     figure = critical_difference_diagram(ranks_of(6), 40.0, "")
     check_layout(figure)
-    assert "more than the axis is long" in " ".join(found_texts(figure))
+    assert "longer than the axis" in " ".join(found_texts(figure))
     assert len(bars(figure)) == 1
 
 
-def test_ours_and_those_from_outside_stand_out():
-    ranks = pandas.Series({"DiffInt": 1, "DiffInt-paper": 2, "Mine": 3, "KNN": 4}, dtype=float)
+def test_diffint_and_plugins_are_highlighted():
+    ranks = pandas.Series({"DiffInt": 1, "DiffInt-paper": 2, "Plugin": 3, "KNN": 4}, dtype=float)
     figure = critical_difference_diagram(ranks, 1.0, "")
     looks = {
         text.get_text().strip("0123456789.\u2002"): (to_hex(text.get_color()), text.get_weight())
@@ -81,7 +81,7 @@ def test_ours_and_those_from_outside_stand_out():
     }
     assert looks["DiffInt"] == (ANOMALY.lower(), "bold")
     assert looks["DiffInt-paper"] == (NORMAL.lower(), "bold")
-    assert looks["Mine"] == (BOX.lower(), "bold")
+    assert looks["Plugin"] == (BOX.lower(), "bold")
     assert looks["KNN"] == (INK.lower(), "normal")
 
 

@@ -33,7 +33,7 @@ def _table(n_rows: int = 60) -> LabelledTable:
     return LabelledTable(x, (np.arange(n_rows) % 6 == 0).astype(np.int64), ["a", "b", "c"])
 
 
-def test_the_split_is_the_papers() -> None:
+def test_the_split_is_that_of_the_paper() -> None:
     table = _table()
     train, test, train_labels, test_labels = train_test_split(
         table.x, table.y, test_size=0.4, random_state=3
@@ -46,7 +46,7 @@ def test_the_split_is_the_papers() -> None:
         np.testing.assert_array_equal(trial.test_labels, test_labels)
 
 
-def test_scaled_by_the_training_rows_and_clipped() -> None:
+def test_scaling_by_the_training_rows_and_clipping() -> None:
     trial = make_trial(_table(), 0, "inliers")
     trial.test[0] = [1e9, -1e9, 3.0]
     scaled = scale_trial(trial)
@@ -64,7 +64,7 @@ def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "-1", "1,,2", "0-99999999999", "0-50000"])
-def test_bad_seeds(text: str) -> None:
+def test_invalid_seeds(text: str) -> None:
     with pytest.raises(InputError, match="must look like"):
         read_seeds(text)
 
@@ -82,7 +82,7 @@ def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
     assert find_tables(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
     with pytest.raises(InputError, match="no table is called 'whine'"):
         find_tables(tmp_path, ["whine"])
-    with pytest.raises(InputError, match=r"none of the tables.*ask for 6_cardio"):
+    with pytest.raises(InputError, match=r"none of the tables.*it has 6_cardio"):
         find_tables(tmp_path, ["large"])
     with pytest.raises(InputError, match="not a folder"):
         find_tables(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""Ranks and their tests, against cases worked out by hand and published ones."""
+"""Ranks and tests, compared with results by hand and published ones."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_scheme_a_gives_missing_runs_the_worst_rank():
 def test_scheme_b_leaves_out_tables_with_missing_runs():
     assert complete_tables(MISSING) == ["t0"]
     np.testing.assert_array_equal(table_ranks(MISSING, "B"), [[1, 2.5, 2.5, 4]])
-    nothing = mean_ranks(MISSING.drop(index="t0"), "B")
-    assert nothing.isna().all()
+    no_tables = mean_ranks(MISSING.drop(index="t0"), "B")
+    assert no_tables.isna().all()
 
 
-def test_scheme_c_imputes_the_median_of_those_that_ran():
+def test_scheme_c_gives_missing_runs_the_median_rank():
     expected = [[1, 2.5, 2.5, 4], [3, 1, 2, 2], [2, 1.5, 1.5, 1]]
     np.testing.assert_array_equal(table_ranks(MISSING, "C"), expected)
 
@@ -100,7 +100,7 @@ def test_friedman_by_hand():
 @pytest.mark.parametrize(
     "rows", [[[1, 2]] * 5, [[1, 2, 3]], [[1, 1, 1], [2, 2, 2]], [[NAN] * 3] * 4]
 )
-def test_friedman_where_it_says_nothing(rows):
+def test_friedman_without_enough_values(rows):
     assert friedman(frame(rows)) is None
 
 
@@ -110,10 +110,10 @@ def test_friedman_where_it_says_nothing(rows):
         (4, 24, 0.957),  # q = 2.569 in table 5 of Demšar (2006), and the others of that table
         (2, 6, 1.960 * math.sqrt(6 / 36)),
         (10, 30, 3.164 * math.sqrt(110 / 180)),
-        (23, 48, 5.01),  # the paper's
+        (23, 48, 5.01),  # the paper
     ],
 )
-def test_critical_difference_is_the_published_one(n_methods, n_tables, expected):
+def test_critical_difference_equals_published_values(n_methods, n_tables, expected):
     assert critical_difference(n_methods, n_tables) == pytest.approx(expected, abs=0.005)
 
 
@@ -130,7 +130,7 @@ def test_undecided_groups_are_the_largest_ones():
     assert undecided_groups(ranks, NAN) == []
 
 
-# --- One against the others ----------------------------------------------------------------------
+# --- One method against the others ----------------------------------------------------------------
 
 
 def test_wins_ties_losses_and_wilcoxon_by_hand():
@@ -147,7 +147,7 @@ def test_wins_ties_losses_and_wilcoxon_by_hand():
     assert table.loc["c", "p_holm"] >= table.loc["c", "p"]
 
 
-def test_a_comparison_with_nothing_to_compare():
+def test_comparison_without_differences_or_common_tables():
     same = compare(frame([[1, 1, NAN], [2, 2, NAN]]), "a").set_index("opponent")
     assert same.loc["b", ["p", "p_holm", "ties"]].tolist() == [1, 1, 2]
     assert same.loc["c", "n_tables"] == 0
@@ -163,16 +163,16 @@ def test_holm_by_hand():
 
 
 @pytest.mark.parametrize("n_tests", [1, 2, 24])
-def test_holm_is_that_of_statsmodels(n_tests):
+def test_holm_equals_statsmodels(n_tests):
     multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     p = np.random.default_rng(n_tests).uniform(size=n_tests) ** 3
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
 
 
-# --- The paper's ---------------------------------------------------------------------------------
+# --- The paper's numbers --------------------------------------------------------------------------
 
 
-def test_the_papers_headline():
+def test_the_papers_main_ranks():
     def rank(metric, method, scheme="A", group="overall", pool="line-up"):
         return RANKS[RankKey(pool, scheme, group, metric, method)].value
 

@@ -1,4 +1,4 @@
-"""A whole report: what is in it, what is said about what is not, and that it can be repeated."""
+"""The report: its content, missing runs and tables, and that it is reproducible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = [name for name, table in TABLES.items() if table.scale == "small"]
 
 
 def few_rows(**changes):
-    given = {"tables": SMALL[:3], "methods": ["DiffInt", "KNN", "IForest", "Mine"], "n_seeds": 2}
+    given = {"tables": SMALL[:3], "methods": ["DiffInt", "KNN", "IForest", "Plugin"], "n_seeds": 2}
     return synthetic_rows(**{**given, **changes})
 
 
@@ -33,16 +33,16 @@ def pages(folder):
 
 
 def cells_of(page, first):
-    """The cells of the lines of a page's tables that begin with that name."""
+    """The cells of the table lines of a page that start with this name."""
     lines = [line for line in page.splitlines() if line.strip("| *").startswith(first)]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-# --- The whole of it -----------------------------------------------------------------------------
+# --- A complete report ---------------------------------------------------------------------------
 
 
-def test_a_whole_report_is_quick_and_complete(whole_report):
-    folder, seconds = whole_report
+def test_a_complete_report_is_fast_and_has_all_files(full_report):
+    folder, seconds = full_report
     assert seconds < 60
     names = {path.name for path in folder.iterdir()}
     assert {
@@ -62,15 +62,15 @@ def test_a_whole_report_is_quick_and_complete(whole_report):
     assert len(list((folder / "figures").iterdir())) == 22
 
 
-def test_links_lead_somewhere(whole_report):
-    folder, _ = whole_report
+def test_links_have_targets(full_report):
+    folder, _ = full_report
     for page in pages(folder).values():
         for link in re.findall(r"\]\(([^)]+)\)", page):
             assert (folder / link).is_file(), link
 
 
-def test_tables_are_rectangular(whole_report):
-    folder, _ = whole_report
+def test_tables_are_rectangular(full_report):
+    folder, _ = full_report
     for name, page in pages(folder).items():
         for block in page.split("\n\n"):
             lines = [line for line in block.splitlines() if line.startswith("|")]
@@ -78,26 +78,26 @@ def test_tables_are_rectangular(whole_report):
             assert len(widths) <= 1, (name, lines[:2])
 
 
-def test_absent_tables_are_named_on_every_page(whole_report):
-    folder, _ = whole_report
+def test_absent_tables_are_named_on_every_page(full_report):
+    folder, _ = full_report
     for name, page in pages(folder).items():
-        assert "12 of the paper's 48 tables are not among these rows" in page, name
+        assert "12 of the paper's 48 tables have no rows here" in page, name
         assert all(table.replace("_", "\\_") in page for table in ABSENT), name
     values = pandas.read_csv(folder / "values.csv", keep_default_na=False)
     assert set(values.loc[values["state"] == "no rows", "table"]) == set(ABSENT)
     assert "36 of the paper" in read(folder, "figures/cd-fair-roc_auc-overall.svg")
 
 
-def test_values_are_those_of_the_rows(whole_report, whole_rows):
-    folder, _ = whole_report
+def test_values_equal_those_of_the_rows(full_report, all_rows):
+    folder, _ = full_report
     values = pandas.read_csv(folder / "values.csv")
     one = values[
         (values["table"] == "45_wine") & (values["method"] == "LOF") & (values["regime"] == "fair")
     ].set_index("metric")
-    rows = whole_rows[
-        (whole_rows["table"] == "45_wine")
-        & (whole_rows["method"] == "LOF")
-        & (whole_rows["regime"] == "fair")
+    rows = all_rows[
+        (all_rows["table"] == "45_wine")
+        & (all_rows["method"] == "LOF")
+        & (all_rows["regime"] == "fair")
     ]
     for metric in ("roc_auc", "average_precision"):
         assert one.loc[metric, "mean"] == pytest.approx(rows[metric].mean(), rel=1e-5)
@@ -108,8 +108,8 @@ def test_values_are_those_of_the_rows(whole_report, whole_rows):
     assert any(text in cell for line in cells_of(page, "LOF") for cell in line)
 
 
-def test_line_ups(whole_report):
-    folder, _ = whole_report
+def test_line_ups(full_report):
+    folder, _ = full_report
     ranks = pandas.read_csv(folder / "ranks.csv")
     sizes = ranks.groupby(["regime", "pool"])["method"].nunique()
     assert sizes["paper", "line-up"] == 24  # the paper's 23 and the plugin
@@ -121,8 +121,8 @@ def test_line_ups(whole_report):
     assert ranks.loc[ranks["regime"] == "fair", "paper"].isna().all()
 
 
-def test_the_papers_numbers_stand_beside(whole_report):
-    folder, _ = whole_report
+def test_the_papers_numbers_are_in_brackets(full_report):
+    folder, _ = full_report
     ranks = read(folder, "ranks.md")
     first = cells_of(ranks, "DiffInt-paper")[0]
     assert [re.findall(r"\[(.*?)\]", cell) for cell in first[1:]] == [
@@ -139,8 +139,8 @@ def test_the_papers_numbers_stand_beside(whole_report):
     assert "[0.950]" in read(folder, "tables-paper-roc_auc.md")
 
 
-def test_missing_runs_are_marked_with_their_reason(whole_report):
-    folder, _ = whole_report
+def test_missing_runs_are_marked_with_their_reason(full_report):
+    folder, _ = full_report
     page = read(folder, "tables-paper-roc_auc.md").replace("\u00a0", " ")
     assert any("– memory" in line for line in cells_of(page, "KDE"))
     assert any("– time" in line for line in cells_of(page, "KPCA"))
@@ -153,8 +153,8 @@ def test_missing_runs_are_marked_with_their_reason(whole_report):
     ]
 
 
-def test_what_would_not_have_finished_on_one_core_is_marked(whole_report):
-    folder, _ = whole_report
+def test_fits_longer_than_the_limit_on_one_core_are_marked(full_report):
+    folder, _ = full_report
     page = read(folder, "tables-paper-roc_auc.md")
     assert "† would not have finished on one core in 120 s" in page
     # 19,020 rows on a GPU are estimated at 380 s, and 0.02 s a row is below 120 s for 5,803.
@@ -165,8 +165,8 @@ def test_what_would_not_have_finished_on_one_core_is_marked(whole_report):
     assert "†" not in "".join("".join(line) for line in cells_of(page, "LOF"))
 
 
-def test_times_of_a_gpu_are_estimates_of_one_core(whole_report):
-    folder, _ = whole_report
+def test_times_of_gpu_runs_are_estimates_for_one_core(full_report):
+    folder, _ = full_report
     times = pandas.read_csv(folder / "times.csv")
     one = times[(times["table"] == "32_shuttle") & (times["method"] == "DiffInt-paper")].iloc[0]
     assert one["estimated"]
@@ -185,19 +185,19 @@ def test_the_same_rows_give_the_same_bytes(tmp_path):
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
-# --- Less than the whole -------------------------------------------------------------------------
+# --- Partial reports -----------------------------------------------------------------------------
 
 
-def test_a_user_ranks_their_own_detector(tmp_path):
+def test_a_plugin_is_ranked(tmp_path):
     calls = []
     paths = write_report(few_rows(), tmp_path, progress=lambda done, of: calls.append((done, of)))
     assert calls[-1][0] == calls[-1][1]
     assert all(path.is_file() for path in paths)
     first = read(tmp_path, "README.md")
-    assert "from outside: Mine" in first
-    assert "[4.10]" not in first  # among four methods the paper's ranks say nothing
+    assert "plugins: Plugin" in first
+    assert "[4.10]" not in first  # ranks among four methods are not comparable
     assert "In square brackets" not in read(tmp_path, "ranks.md")
-    assert "### Mine" in read(tmp_path, "comparisons.md")
+    assert "### Plugin" in read(tmp_path, "comparisons.md")
 
 
 @pytest.mark.parametrize("regime", ["paper", "fair"])
@@ -213,8 +213,8 @@ def test_one_regime(tmp_path, regime):
     ("tables", "methods"),
     [(["45_wine"], ["KNN"]), (["45_wine"], ["DiffInt", "KNN"]), (SMALL[:2], ["LOF", "KNN"])],
 )
-def test_too_little_for_tests_says_so(tmp_path, tables, methods):
-    for _ in range(2):  # also over what is there
+def test_too_few_methods_or_tables_for_tests(tmp_path, tables, methods):
+    for _ in range(2):  # also over an existing report
         write_report(few_rows(tables=tables, methods=methods, n_seeds=1), tmp_path)
     assert "too few for Friedman's test" in read(tmp_path, "README.md")
     assert not list((tmp_path / "figures").glob("cd-*"))
@@ -232,39 +232,41 @@ def test_unknown_tables_are_ranked_overall_only(tmp_path):
     assert "## Other tables (2)" in read(tmp_path, "tables-fair-roc_auc.md")
 
 
-def test_only_what_is_asked_for(tmp_path):
+def test_chosen_tables_and_methods(tmp_path):
     rows = few_rows()
-    write_report(rows, tmp_path, tables=["breastw"], methods=["knn", "MINE"])
+    write_report(rows, tmp_path, tables=["breastw"], methods=["knn", "PLUGIN"])
     values = pandas.read_csv(tmp_path / "values.csv")
-    there = values[values["state"] != "no rows"]
-    assert set(there["table"]) == {"4_breastw"}
-    assert set(there["method"]) == {"KNN", "Mine"}
-    with pytest.raises(InputError, match="no row is of the method 'GMM'; there are DiffInt, Mine"):
+    reported = values[values["state"] != "no rows"]
+    assert set(reported["table"]) == {"4_breastw"}
+    assert set(reported["method"]) == {"KNN", "Plugin"}
+    with pytest.raises(
+        InputError, match="the results have no method 'GMM'; they have DiffInt, Plugin"
+    ):
         write_report(rows, tmp_path, methods=["GMM"])
     with pytest.raises(InputError, match="nothing to report"):
         write_report(rows, tmp_path, tables=["large"])
 
 
-def test_what_was_never_run_is_named_and_counts_as_missing(tmp_path):
+def test_runs_never_made_are_named_and_count_as_missing(tmp_path):
     rows = few_rows(regimes=["fair"])
-    rows = rows[~((rows["method"] == "Mine") & (rows["table"] == SMALL[0]))]
+    rows = rows[~((rows["method"] == "Plugin") & (rows["table"] == SMALL[0]))]
     write_report(rows, tmp_path)
-    text = f"**Mine**, fair regime: {SMALL[0]}".replace("_", "\\_")
+    text = f"**Plugin**, fair regime: {SMALL[0]}".replace("_", "\\_")
     assert text in read(tmp_path, "README.md")
     values = pandas.read_csv(tmp_path / "values.csv")
-    mine = values[(values["method"] == "Mine") & (values["table"] == SMALL[0])]
-    assert set(mine["state"]) == {"not run"}
-    assert set(mine["rank"]) == {4.0}
+    cells = values[(values["method"] == "Plugin") & (values["table"] == SMALL[0])]
+    assert set(cells["state"]) == {"not run"}
+    assert set(cells["rank"]) == {4.0}
 
 
 def test_a_table_of_one_regime_is_named(tmp_path):
     rows = few_rows(tables=SMALL[:2], methods=["KNN", "LOF"])
     rows = rows[(rows["regime"] == "fair") | (rows["table"] == SMALL[0])]
     write_report(rows, tmp_path)
-    text = f"Without rows in the paper regime only: {SMALL[1]}.".replace("_", "\\_")
+    text = f"With rows in the other, but not in the paper regime: {SMALL[1]}.".replace("_", "\\_")
     for page in pages(tmp_path).values():
         assert text in page
-        assert "in the fair regime only" not in page
+        assert "not in the fair regime" not in page
 
 
 # --- Rows ----------------------------------------------------------------------------------------
@@ -274,9 +276,9 @@ def test_a_table_of_one_regime_is_named(tmp_path):
     ("rows", "message"),
     [
         (pandas.DataFrame(), "no column 'table', 'method'"),
-        (few_rows().head(0), "nothing to report: the results have no row at all"),
-        (few_rows().assign(state="error"), "24|48 rows, but none with state 'ok'"),
-        (few_rows().assign(regime="mine"), "regime 'mine' is neither of paper, fair"),
+        (few_rows().head(0), "nothing to report: the results have no rows"),
+        (few_rows().assign(state="error"), "24|48 rows, none with state 'ok'"),
+        (few_rows().assign(regime="other"), "regime 'other' is not one of paper, fair"),
         (few_rows().assign(roc_auc="high"), "column 'roc_auc'"),
         (few_rows().assign(seed=np.nan), "column 'seed' of the results has empty cells"),
     ],
@@ -312,14 +314,14 @@ def test_the_mean_is_over_the_seeds_that_finished():
 @pytest.mark.parametrize("state", ["timeout", "out of memory"])
 def test_a_first_seed_out_of_time_or_memory_is_missing(state):
     rows = seeds([state, "ok"], [np.nan, 0.8])
-    for given in (rows, rows.iloc[::-1]):  # the lowest seed, wherever it stands
+    for given in (rows, rows.iloc[::-1]):  # the lowest seed, in any order
         cell = cell_of(given)
         assert cell["state"] == state
         assert np.isnan(cell["roc_auc"])
         assert cell["n_seeds"] == 0
 
 
-def test_nothing_but_errors_is_missing():
+def test_only_errors_count_as_missing():
     cell = cell_of(seeds(["error", "error"], [np.nan, np.nan]))
     assert cell["state"] == "error"
 
@@ -333,11 +335,11 @@ def test_the_last_of_repeated_rows_counts(tmp_path):
     assert results.n_repeated == 1
     assert results.cells.loc[results.cells["method"] == "KNN", "roc_auc"].item() == 0.9
     write_report(rows, tmp_path)
-    assert "1 row came more than once" in read(tmp_path, "README.md")
+    assert "1 row was replaced by later rows" in read(tmp_path, "README.md")
 
 
-def test_rows_survive_a_csv_file(tmp_path, whole_rows):
-    some = whole_rows[whole_rows["table"].isin(["45_wine", "22_magic.gamma", "25_musk"])]
+def test_rows_are_unchanged_by_a_csv_file(tmp_path, all_rows):
+    some = all_rows[all_rows["table"].isin(["45_wine", "22_magic.gamma", "25_musk"])]
     path = Path(tmp_path) / "rows.csv"
     some.to_csv(path, index=False)
     given, back = read_results(some), read_results(pandas.read_csv(path))

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from diffint.bench.baselines import chosen_methods
-from diffint.bench.grid import Grid, Limits, outgrown
+from diffint.bench.grid import Grid, Limits, limit_was_raised
 from diffint.bench.protocol import find_tables
 from diffint.bench.runner import Event, run_grid
 from diffint.bench.store import Cell, Row, Store, read_rows
@@ -24,35 +24,35 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two small tables by names of the evaluation."""
-    place = tmp_path_factory.mktemp("tables")
+    """Two small synthetic tables with names of benchmark tables."""
+    folder = tmp_path_factory.mktemp("tables")
     for number, name in enumerate(("45_wine", "14_glass")):
         rng = np.random.default_rng(number)
         y = (np.arange(120) % 6 == 0).astype(int)
         x = rng.normal(size=(120, 4)) + 2.0 * y[:, None] * rng.random((120, 4))
-        np.savez(place / f"{name}.npz", X=x, y=y)
-    return place
+        np.savez(folder / f"{name}.npz", X=x, y=y)
+    return folder
 
 
 def run(
     folder: Path,
     output: Path,
-    *planted: str,
+    *plugins: str,
     methods: tuple[str, ...] = (),
     limits: Limits = Limits(20.0, 4.0),  # noqa: B008
     **grid: object,
 ) -> dict[Cell, Row]:
-    """Run planted detectors and methods on the tables; all rows of the store."""
-    plugins = [f"tests.bench.planted:{name}" for name in planted]
+    """Run plugins and methods on the tables. → all rows of the store"""
+    sources = [f"tests.bench.plugins:{name}" for name in plugins]
     settings = {"regimes": ("paper", "fair"), "seeds": (0,), "tables": (), **grid}
     tables, _ = find_tables(folder, settings.pop("tables"))  # type: ignore[arg-type]
-    whole = Grid(tables, chosen_methods(methods, plugins), **settings)  # type: ignore[arg-type]
-    with Store(output, lambda row: outgrown(row, limits)) as store:
+    whole = Grid(tables, chosen_methods(methods, sources), **settings)  # type: ignore[arg-type]
+    with Store(output, lambda row: limit_was_raised(row, limits)) as store:
         run_grid(whole, store, 2, limits)
     return {row.cell: row for row in read_rows(output)}
 
 
-def test_rows_of_good_detectors(folder: Path, tmp_path: Path) -> None:
+def test_rows_of_working_detectors(folder: Path, tmp_path: Path) -> None:
     rows = run(
         folder,
         tmp_path / "r.csv",
@@ -68,7 +68,7 @@ def test_rows_of_good_detectors(folder: Path, tmp_path: Path) -> None:
         assert row.roc_auc is not None
         assert row.average_precision is not None
         if row.method != "Seeded":
-            assert row.roc_auc > 0.6, row  # the right way round, whoever says it how
+            assert row.roc_auc > 0.6, row  # high = anomalous, for every kind of score
         assert row.n_test == 48
         assert row.n_train is not None
         assert (row.n_train == 72) == (row.regime == "paper" and row.method != "DiffInt")
@@ -91,17 +91,17 @@ def test_rows_of_good_detectors(folder: Path, tmp_path: Path) -> None:
     [
         ("Crashes", "error", "died while fitting (SIGSEGV)"),
         ("Exits", "error", "died while fitting (exit code 3)"),
-        ("LacksMemory", "out of memory", "Unable to allocate"),
+        ("RaisesMemoryError", "out of memory", "Unable to allocate"),
         ("ReturnsNaN", "error", "returned NaN for 3 of 48 rows"),
         ("WrongLength", "error", "returned scores of shape (47,) for 48 rows"),
-        ("Raises", "error", "RuntimeError: this table, here, is not to my taste"),
-        ("Scoreless", "error", "Scoreless has no score"),
-        ("Unspeakable", "error", "RuntimeError: in the file"),
-        ("Garbles", "error", "what it said cannot be read"),
-        ("Killed", "out of memory", "died while fitting (SIGKILL), most likely for"),
+        ("Raises", "error", "RuntimeError: this table, here, is not supported"),
+        ("WithoutScore", "error", "WithoutScore has no score"),
+        ("UnencodableMessage", "error", "RuntimeError: in the file"),
+        ("WritesToPipe", "error", "its message cannot be read"),
+        ("Killed", "out of memory", "died while fitting (SIGKILL), probably because"),
     ],
 )
-def test_bad_detectors_are_recorded_and_the_run_goes_on(
+def test_failing_detectors_are_recorded_and_the_run_continues(
     folder: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -121,16 +121,16 @@ def test_bad_detectors_are_recorded_and_the_run_goes_on(
     assert "noise" not in "".join(capfd.readouterr())
 
 
-def test_a_detector_that_eats_memory_is_stopped(folder: Path, tmp_path: Path) -> None:
+def test_a_detector_that_uses_too_much_memory_is_stopped(folder: Path, tmp_path: Path) -> None:
     rows = run(
         folder,
         tmp_path / "r.csv",
-        "EatsMemory",
+        "UsesAllMemory",
         "Distance",
         tables=["wine"],
         limits=Limits(60.0, 1.0),
     )
-    fair, paper = (rows[Cell("45_wine", "EatsMemory", r, 0)] for r in ("fair", "paper"))  # type: ignore[arg-type]
+    fair, paper = (rows[Cell("45_wine", "UsesAllMemory", r, 0)] for r in ("fair", "paper"))  # type: ignore[arg-type]
     assert fair.state == "out of memory"
     assert "over the limit of 1 GB" in fair.message
     assert fair.peak_memory_mb is not None
@@ -140,21 +140,21 @@ def test_a_detector_that_eats_memory_is_stopped(folder: Path, tmp_path: Path) ->
     assert rows[Cell("45_wine", "Distance", "fair", 0)].state == "ok"
 
 
-def test_detectors_that_hang_are_stopped_with_all_they_started(
+def test_detectors_that_hang_are_stopped_with_their_children(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
-    monkeypatch.setenv("PLANTED_LOG", str(log))
+    monkeypatch.setenv("PLUGIN_LOG", str(log))
     code = f"""
 from pathlib import Path
 from tests.bench.test_runner import run, Limits
 run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsScoring", seeds=(0, 1),
     regimes=("fair",), tables=["wine"], limits=Limits(1.0, 4.0))
 """
-    # In a process of its own: the server hands its environment down, and has started already.
+    # In a new process: the server of this one has already started, with its environment.
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
     rows = {row.cell: row for row in read_rows(tmp_path / "r.csv")}
-    # Where the first seed times out, the table counts as missing: the second is not run.
+    # If the first seed times out, the table counts as missing and the second seed is not run.
     assert {cell.method for cell in rows} == {"Hangs", "HangsScoring"}
     assert {cell.seed for cell in rows} == {0}
     fitting, scoring = sorted(row.message for row in rows.values())
@@ -165,14 +165,14 @@ run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsSco
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
 
 
-def test_what_ran_out_of_a_smaller_limit_is_run_again(folder: Path, tmp_path: Path) -> None:
-    asked = {"regimes": ("fair",), "tables": ["wine"]}
+def test_runs_that_exceeded_a_lower_limit_are_repeated(folder: Path, tmp_path: Path) -> None:
+    part = {"regimes": ("fair",), "tables": ["wine"]}
     for seconds, states in ((0.3, ["timeout"]), (0.2, ["timeout"]), (20.0, ["timeout", "ok"])):
-        run(folder, tmp_path / "r.csv", "Slow", limits=Limits(seconds, 4.0), **asked)  # type: ignore[arg-type]
+        run(folder, tmp_path / "r.csv", "Slow", limits=Limits(seconds, 4.0), **part)  # type: ignore[arg-type]
         assert [row.state for row in read_rows(tmp_path / "r.csv")] == states
 
 
-def test_what_is_the_same_in_both_regimes_runs_once(folder: Path, tmp_path: Path) -> None:
+def test_runs_that_are_equal_in_both_regimes_run_once(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "r.csv"
     rows = run(folder, output, "OnInliers", regimes=("fair",))
     assert len(rows) == 2
@@ -199,14 +199,14 @@ def test_slow_methods_run_fewer_seeds(folder: Path, tmp_path: Path) -> None:
     assert counts == {"Slowish": 2 * 2, "Distance": 2 * 4}
 
 
-def test_what_left_its_group_is_stopped_as_well(folder: Path, tmp_path: Path) -> None:
+def test_children_outside_the_process_group_are_stopped(folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = f"""
 import os
-os.environ["PLANTED_LOG"] = {str(log)!r}
+os.environ["PLUGIN_LOG"] = {str(log)!r}
 from pathlib import Path
 from tests.bench.test_runner import run
-run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Deserts", regimes=("fair",),
+run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "StartsSession", regimes=("fair",),
     tables=["wine"])
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
@@ -215,18 +215,18 @@ run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Deserts", regimes
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
 
 
-def test_a_lost_server_costs_nobody_a_row(folder: Path, tmp_path: Path) -> None:
+def test_no_row_is_lost_when_the_server_dies(folder: Path, tmp_path: Path) -> None:
     rows = run(folder, tmp_path / "r.csv", "KillsServer", "Slowish", "Distance", seeds=(0, 1))
     states = {cell.method: row.state for cell, row in rows.items()}
     assert states == {"KillsServer": "error", "Slowish": "ok", "Distance": "ok"}
     assert len(rows) == 2 * 3 * 2 * 2
 
 
-def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
+def test_progress_is_reported(folder: Path, tmp_path: Path) -> None:
     events: list[Event] = []
     grid = Grid(
         find_tables(folder)[0],
-        chosen_methods([], ["tests.bench.planted:Slowish"]),
+        chosen_methods([], ["tests.bench.plugins:Slowish"]),
         ("fair",),
         (0, 1),
     )
@@ -249,8 +249,8 @@ run(Path(sys.argv[1]), Path(sys.argv[2]), "Slowish", "OnInliers", "Seeded", "Ret
 
 
 def start(folder: Path, output: Path, log: Path) -> subprocess.Popen[bytes]:
-    """The small grid in a process of its own, which leads a group."""
-    environment = {**os.environ, "PLANTED_LOG": str(log)}
+    """Run the small grid in a new process with its own process group."""
+    environment = {**os.environ, "PLUGIN_LOG": str(log)}
     return subprocess.Popen(
         [sys.executable, "-c", GRID, str(folder), str(output)],
         cwd=ROOT,
@@ -259,8 +259,8 @@ def start(folder: Path, output: Path, log: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def facts(path: Path) -> list[tuple[object, ...]]:
-    """What a run must reproduce, in order; times differ."""
+def reproducible(path: Path) -> list[tuple[object, ...]]:
+    """The parts of the rows that must be reproduced, sorted; times differ."""
     return sorted(
         (*row.cell, row.state, row.message, row.roc_auc, row.average_precision)
         for row in read_rows(path)
@@ -270,24 +270,24 @@ def facts(path: Path) -> list[tuple[object, ...]]:
 def test_killed_twenty_times_and_resumed_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
     straight, killed = tmp_path / "straight.csv", tmp_path / "killed.csv"
     log = tmp_path / "log"
-    began = time.monotonic()
+    started = time.monotonic()
     assert start(folder, straight, log).wait(120) == 0
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - started
     moments, kills = random.Random(7), 0
     for _ in range(20):
         process = start(folder, killed, log)
         time.sleep(moments.uniform(0.3, 0.6) * seconds)
         kills += process.poll() is None
-        process.send_signal(signal.SIGKILL)  # the runner alone: its processes must follow
+        process.send_signal(signal.SIGKILL)  # only the runner; its processes must end by themselves
         process.wait()
-    assert kills >= 5  # otherwise nothing was tested
+    assert kills >= 5  # otherwise the test has no effect
     assert start(folder, killed, log).wait(120) == 0
-    assert facts(killed) == facts(straight)
-    assert len(facts(straight)) == 2 * 4 * 2 * 5
-    assert killed.read_bytes().count(b"\n") == 1 + len(facts(straight))
+    assert reproducible(killed) == reproducible(straight)
+    assert len(reproducible(straight)) == 2 * 4 * 2 * 5
+    assert killed.read_bytes().count(b"\n") == 1 + len(reproducible(straight))
 
 
-def test_nothing_outlives_a_killed_runner(folder: Path, tmp_path: Path) -> None:
+def test_no_process_outlives_a_killed_runner(folder: Path, tmp_path: Path) -> None:
     process = start(folder, tmp_path / "r.csv", tmp_path / "log")
     family: list[psutil.Process] = []
     until = time.monotonic() + 60
@@ -300,13 +300,13 @@ def test_nothing_outlives_a_killed_runner(folder: Path, tmp_path: Path) -> None:
     assert not alive
 
 
-def test_two_runs_on_one_store_share_the_work(folder: Path, tmp_path: Path) -> None:
+def test_two_commands_on_one_store_share_the_work(folder: Path, tmp_path: Path) -> None:
     straight, shared = tmp_path / "straight.csv", tmp_path / "shared.csv"
     logs = [tmp_path / name for name in ("alone", "first", "second")]
     assert start(folder, straight, logs[0]).wait(120) == 0
     both = [start(folder, shared, log) for log in logs[1:]]
     assert [process.wait(120) for process in both] == [0, 0]
-    assert facts(shared) == facts(straight)
+    assert reproducible(shared) == reproducible(straight)
     assert shared.read_bytes().count(b"\n") == straight.read_bytes().count(b"\n")
     alone, first, second = (len(log.read_text().splitlines()) for log in logs)
     assert first + second == alone  # no fit was made twice

@@ -12,13 +12,13 @@ from diffint.bench.store import COLUMNS, Cell, Row, Store, frame_of, read_rows, 
 from diffint.core.errors import InputError
 
 OK = Row("45_wine", "KNN", "fair", 0, "ok", roc_auc=0.75, average_precision=0.5, fit_seconds=0.25)
-BAD = Row("45_wine", "KNN", "paper", 0, "error", "ValueError: a, \"b\"\nand 'c'")
+FAILED = Row("45_wine", "KNN", "paper", 0, "error", "ValueError: a, \"b\"\nand 'c'")
 
 
-def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+def test_rows_are_read_back_unchanged(tmp_path: Path) -> None:
     with Store(tmp_path / "r.csv") as store:
-        store.add([OK, BAD])
-        assert set(store.rows) == {OK.cell, BAD.cell}
+        store.add([OK, FAILED])
+        assert set(store.rows) == {OK.cell, FAILED.cell}
     back = read_rows(tmp_path / "r.csv")
     assert back[0] == OK
     assert back[1].message == "ValueError: a, \"b\" and 'c'"  # on one line
@@ -34,8 +34,8 @@ def test_any_message_is_one_line(tmp_path_factory: pytest.TempPathFactory, messa
     assert [row.cell for row in read_rows(path)] == [Cell("t", "m", "fair", 0), OK.cell]
 
 
-def test_a_file_is_written_anew(tmp_path: Path) -> None:
-    write_rows(tmp_path / "r.csv", [OK, BAD])
+def test_write_rows_replaces_the_file(tmp_path: Path) -> None:
+    write_rows(tmp_path / "r.csv", [OK, FAILED])
     write_rows(tmp_path / "r.csv", [OK])
     assert read_rows(tmp_path / "r.csv") == [OK]
     with Store(tmp_path / "r.csv") as store:
@@ -45,38 +45,38 @@ def test_a_file_is_written_anew(tmp_path: Path) -> None:
 def test_a_cell_has_one_row(tmp_path: Path) -> None:
     with Store(tmp_path / "r.csv") as store:
         store.add([OK])
-        store.add([Row(*OK.cell, state="timeout"), BAD])
+        store.add([Row(*OK.cell, state="timeout"), FAILED])
     assert [row.state for row in read_rows(tmp_path / "r.csv")] == ["ok", "error"]
 
 
-def test_what_failed_can_be_forgotten_and_the_later_row_counts(tmp_path: Path) -> None:
+def test_failed_rows_can_be_repeated_and_the_last_row_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     with Store(path) as store:
-        store.add([OK, BAD])
+        store.add([OK, FAILED])
     with Store(path, lambda row: row.state == "error") as store:
         assert list(store.rows) == [OK.cell]
-        better = Row(*BAD.cell, state="ok", roc_auc=0.5, average_precision=0.25)
+        better = Row(*FAILED.cell, state="ok", roc_auc=0.5, average_precision=0.25)
         store.add([better])
-        assert store.rows[BAD.cell] == better
+        assert store.rows[FAILED.cell] == better
     with Store(path) as store:
-        assert store.rows == {OK.cell: OK, BAD.cell: better}
+        assert store.rows == {OK.cell: OK, FAILED.cell: better}
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40])
-def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_last_line_is_removed(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "r.csv"
     with Store(path) as store:
-        store.add([OK, BAD])
+        store.add([OK, FAILED])
     path.write_bytes(path.read_bytes()[:-cut])
     assert read_rows(path) == [OK]
     with Store(path) as store:
         assert list(store.rows) == [OK.cell]
-        store.add([BAD])
-    assert [row.cell for row in read_rows(path)] == [OK.cell, BAD.cell]
+        store.add([FAILED])
+    assert [row.cell for row in read_rows(path)] == [OK.cell, FAILED.cell]
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30])
-def test_a_torn_header_is_written_anew(tmp_path: Path, kept: int) -> None:
+def test_an_incomplete_header_is_written_again(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "r.csv"
     Store(path)
     path.write_bytes(path.read_bytes()[:kept])
@@ -86,7 +86,7 @@ def test_a_torn_header_is_written_anew(tmp_path: Path, kept: int) -> None:
 
 
 @pytest.mark.parametrize("content", ["a,b\n1,2\n", "x", "table,method\n"])
-def test_other_files_are_refused_and_kept(tmp_path: Path, content: str) -> None:
+def test_other_files_raise_and_are_kept(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other.csv"
     path.write_text(content)
     with pytest.raises(InputError, match="not a results file"):
@@ -94,21 +94,21 @@ def test_other_files_are_refused_and_kept(tmp_path: Path, content: str) -> None:
     assert path.read_text() == content
 
 
-def test_bad_lines_are_named(tmp_path: Path) -> None:
+def test_invalid_lines_are_named(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     with Store(path) as store:
         store.add([OK])
-    whole = path.read_text()
-    path.write_text(whole.replace("0.750000", "high"))
+    content = path.read_text()
+    path.write_text(content.replace("0.750000", "high"))
     with pytest.raises(InputError, match=r"line 2.*high"):
         read_rows(path)
-    path.write_text(whole + "1,2\n")
+    path.write_text(content + "1,2\n")
     with pytest.raises(InputError, match=r"line 3: 2 values for \d+ columns"):
         read_rows(path)
 
 
 @pytest.mark.parametrize(
-    ("there", "instead", "message"),
+    ("old", "new", "message"),
     [
         ("ok", "weird", "state 'weird' is unknown"),
         ("fair", "unfair", "regime 'unfair'"),
@@ -117,16 +117,16 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
         ("fair,0,", "fair,,", "seed and seeds_together"),
     ],
 )
-def test_edited_rows_are_refused(tmp_path: Path, there: str, instead: str, message: str) -> None:
+def test_invalid_values_raise(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "r.csv"
     write_rows(path, [OK])
-    path.write_text(path.read_text().replace(there, instead, 1))
+    path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=f"line 2: .*{message}"):
         read_rows(path)
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed", "cut short"])
-def test_rows_are_not_lost_when_the_file_changes_hands(tmp_path: Path, how: str) -> None:
+def test_rows_are_not_lost_when_the_file_is_replaced(tmp_path: Path, how: str) -> None:
     path, other = tmp_path / "r.csv", tmp_path / "other.csv"
     with Store(path) as store:
         store.add([OK])
@@ -137,13 +137,13 @@ def test_rows_are_not_lost_when_the_file_changes_hands(tmp_path: Path, how: str)
             path.unlink()
         else:
             path.write_bytes(path.read_bytes()[:-5])
-        store.add([BAD])
+        store.add([FAILED])
     cells = [row.cell for row in read_rows(path)]
-    assert BAD.cell in cells
+    assert FAILED.cell in cells
     assert (OK.cell in cells) == (how == "replaced")
 
 
-def test_a_link_leads_to_the_same_store(tmp_path: Path) -> None:
+def test_a_link_opens_the_same_store(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "r.csv")
     with Store(tmp_path / "link.csv") as store:
         store.add([OK])
@@ -151,7 +151,7 @@ def test_a_link_leads_to_the_same_store(tmp_path: Path) -> None:
     assert not (tmp_path / ".link.csv.lock").exists()
 
 
-def test_bad_places(tmp_path: Path) -> None:
+def test_invalid_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
         Store(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
@@ -160,7 +160,7 @@ def test_bad_places(tmp_path: Path) -> None:
         read_rows(tmp_path / "none.csv")
 
 
-def test_another_process_has_its_claims_and_loses_them_when_it_dies(tmp_path: Path) -> None:
+def test_claims_of_another_process_end_when_it_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     code = (
         "import sys; from diffint.bench.store import Store; s = Store(sys.argv[1]); "

@@ -1,4 +1,4 @@
-"""The command, run in this process, and files to run it on."""
+"""Fixtures: the command run in this process, and tables to run it on."""
 
 from __future__ import annotations
 

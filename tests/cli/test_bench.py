@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> Path:
-    """Small tables by names of the evaluation, a part of them."""
+    """Small synthetic tables with the names of some benchmark tables."""
     folder = tmp_path_factory.mktemp("adbench")
     small = [table for table in TABLES.values() if table.scale == "small"][:5]
     for number, table in enumerate(small):
@@ -35,24 +35,35 @@ def tables(tmp_path_factory) -> Path:
 
 def test_run_then_report(run, tables, tmp_path):
     output = tmp_path / "r.csv"
-    asked = ("bench", "run", "--data", tables, "--tables", "small", "--seeds", "0-1", "-o", output)
-    plugin = ("--plugin", "tests.bench.planted:Distance")
-    done = run(*asked, "--methods", "DiffInt,knn", *plugin, "--jobs", 2)
+    command = (
+        "bench",
+        "run",
+        "--data",
+        tables,
+        "--tables",
+        "small",
+        "--seeds",
+        "0-1",
+        "-o",
+        output,
+    )
+    plugin = ("--plugin", "tests.bench.plugins:Distance")
+    done = run(*command, "--methods", "DiffInt,knn", *plugin, "--jobs", 2)
     assert done.code == 0, done.err
-    assert "of those asked for: 60 ok" in done.out
-    assert "Not in" in done.err  # the rest of the small ones, by name
+    assert "requested rows: 60 ok" in done.out
+    assert "Not in" in done.err  # the other small tables
     assert "45_wine" in done.err
     assert len(read_rows(output)) == 5 * 3 * 2 * 2
-    again = run(*asked, "--methods", "DiffInt,knn", *plugin)
+    again = run(*command, "--methods", "DiffInt,knn", *plugin)
     assert again.out.startswith("0 new rows")
 
     folder = tmp_path / "report"
     done = run("bench", "report", output, "-o", folder)
     assert done.code == 0, done.err
-    assert "begin with" in done.out
+    assert "start with" in done.out
     page = (folder / "README.md").read_text()
     assert "Distance" in page
-    assert "43 of the paper's 48 tables are not among these rows" in page
+    assert "43 of the paper's 48 tables have no rows here" in page
     assert (folder / "figures" / "cd-fair-roc_auc-overall.svg").exists()
 
 
@@ -75,7 +86,7 @@ def test_run_then_report(run, tables, tmp_path):
         (("-o", "/nowhere/r.csv"), "does not exist"),
     ],
 )
-def test_bad_options(run, tables, tmp_path, change, message):
+def test_invalid_options(run, tables, tmp_path, change, message):
     done = run("bench", "run", "--data", tables, "-o", tmp_path / "r.csv", "--seeds", "0", *change)
     assert done.code == 2
     assert message in done.err
@@ -84,7 +95,7 @@ def test_bad_options(run, tables, tmp_path, change, message):
     assert not list(tmp_path.glob("*"))
 
 
-def test_bad_results(run, tmp_path):
+def test_invalid_results(run, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     for arguments, message in (
@@ -110,10 +121,10 @@ def test_missing_packages_are_named(run, tables, tmp_path, monkeypatch):
     assert "pip install 'diffint-ad[bench]'" in done.err
 
 
-def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
+def test_an_interrupted_run_can_be_continued(tables, tmp_path):
     output = tmp_path / "r.csv"
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
-    command += ["--plugin", "tests.bench.planted:Slowish", "--jobs", "2", "-o", str(output)]
+    command += ["--plugin", "tests.bench.plugins:Slowish", "--jobs", "2", "-o", str(output)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     until = time.monotonic() + 60
     while time.monotonic() < until and (not output.exists() or len(read_rows(output)) < 3):
@@ -121,7 +132,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "the same command goes on from there" in err
+    assert "run the same command to continue" in err
     assert "Traceback" not in err
     before = read_rows(output)
     assert 3 <= len(before) < 100
@@ -131,16 +142,16 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tables, tmp_path):
     assert after[: len(before)] == before
 
 
-def test_an_interrupt_is_no_fault_of_the_plugin_that_is_being_imported(tables, tmp_path):
+def test_an_interrupt_while_a_plugin_is_imported(tables, tmp_path):
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
     command += ["--plugin", "tests.bench.slow_to_import:X", "-o", str(tmp_path / "r.csv")]
-    begun = tmp_path / "begun"
-    environment = {**os.environ, "PLANTED_LOG": str(begun)}
+    started = tmp_path / "started"
+    environment = {**os.environ, "PLUGIN_LOG": str(started)}
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
     )
     until = time.monotonic() + 60
-    while time.monotonic() < until and not begun.exists():
+    while time.monotonic() < until and not started.exists():
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -148,17 +159,17 @@ def test_an_interrupt_is_no_fault_of_the_plugin_that_is_being_imported(tables, t
     assert err == "diffint: interrupted; nothing was written\n"
 
 
-def test_a_terminal_sees_how_far_it_is(tables, tmp_path):
-    ours, theirs = pty.openpty()
+def test_progress_is_shown_on_a_terminal(tables, tmp_path):
+    reader, terminal = pty.openpty()
     command = [sys.executable, "-m", "diffint", "bench", "run", "--data", str(tables)]
-    command += ["--seeds", "0-2", "--plugin", "tests.bench.planted:Slowish", "--jobs", "1"]
-    process = subprocess.Popen([*command, "-o", tmp_path / "r.csv"], stderr=theirs, cwd=ROOT)
-    os.close(theirs)
+    command += ["--seeds", "0-2", "--plugin", "tests.bench.plugins:Slowish", "--jobs", "1"]
+    process = subprocess.Popen([*command, "-o", tmp_path / "r.csv"], stderr=terminal, cwd=ROOT)
+    os.close(terminal)
     shown = b""
-    with contextlib.suppress(OSError):  # how a terminal's other end says that it is over
-        while part := os.read(ours, 65536):
+    with contextlib.suppress(OSError):  # raised when the process closes the terminal
+        while part := os.read(reader, 65536):
             shown += part
-    os.close(ours)
+    os.close(reader)
     assert process.wait(60) == 0
     text = shown.decode()
     assert "Traceback" not in text
@@ -166,7 +177,7 @@ def test_a_terminal_sees_how_far_it_is(tables, tmp_path):
     assert "Slowish on" in text
 
 
-def test_the_guides_example_ranks_ones_own_detector(tables, tmp_path):
+def test_the_example_of_the_guide_ranks_a_plugin(tables, tmp_path):
     page = (ROOT / "docs" / "benchmark.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "my_detector.py").write_text(code)

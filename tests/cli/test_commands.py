@@ -1,4 +1,4 @@
-"""From a file of records to ranked alerts with reasons."""
+"""The commands on valid input: fit, score, explain, constraints, info, report."""
 
 import io
 import json
@@ -39,7 +39,7 @@ class TestFit:
         assert "Learned from 380 rows of 3 features in " in done.out
         assert "Left out 20 known anomalies." in done.out
         assert "Not used: 'payment' (--id) and 'fraud' (the label)." in done.out
-        assert "On 80 rows held out (4 anomalies), by a fit without them: AUROC 0.9" in (
+        assert "On 80 rows held out (4 anomalies), with a fit without them: AUROC 0.9" in (
             done.out.replace("AUROC 1.0", "AUROC 0.9")
         )
         assert "5 % of normal rows." in done.out
@@ -49,7 +49,7 @@ class TestFit:
         assert detector.model_.config.epochs == 10
         assert detector.id_column_ == "payment"
 
-    def test_the_file_gives_the_same_model_as_the_library(self, run, payments, tmp_path):
+    def test_the_command_fits_the_same_model_as_the_library(self, run, payments, tmp_path):
         ignored = ("--ignore", "payment", "--ignore", "fraud")
         settings = ("--epochs", 5, "--seed", 3, "--decoder", "certified", "--preset", "paper")
         run("fit", payments / "t.parquet", "-o", tmp_path / "m", *ignored, *settings)
@@ -64,7 +64,7 @@ class TestScore:
     @pytest.mark.parametrize(
         "name", ["t.csv", "t.csv.gz", "t.tsv.zst", "t.parquet", "t.feather", "reversed.csv"]
     )
-    def test_is_the_librarys_in_every_format(self, run, payments, tmp_path, name):
+    def test_scores_equal_the_librarys_in_every_format(self, run, payments, tmp_path, name):
         done = run("score", payments / "m.diffint", payments / name, "-o", tmp_path / "o.parquet")
         assert done.code == 0, done.err
         result = pd.read_parquet(tmp_path / "o.parquet")
@@ -94,7 +94,7 @@ class TestScore:
             with pyarrow.input_stream(out) as file:  # decompresses by the name
                 separator = "\t" if "tsv" in name else ","
                 result = read_exactly(file.read().decode(), sep=separator, dtype={"payment": str})
-        assert list(result["payment"]) == list(make_payments()["payment"])  # zeros and all
+        assert list(result["payment"]) == list(make_payments()["payment"])  # with leading zeros
         np.testing.assert_array_equal(result["score"], library_scores(payments))
 
     def test_top_and_flagged_only(self, run, payments):
@@ -141,8 +141,8 @@ class TestScore:
         assert done.stdout.count("\n") == 1
 
 
-class TestOddTables:
-    def test_blank_lines_of_a_single_column_are_missing_values(self, run, tmp_path):
+class TestUnusualTables:
+    def test_empty_lines_of_a_single_column_are_missing_values(self, run, tmp_path):
         (tmp_path / "one.csv").write_text("a\n" + "\n".join(map(str, range(30))) + "\n\n5\n")
         run("fit", tmp_path / "one.csv", "-o", tmp_path / "m", "--epochs", 2)
         done = run("score", tmp_path / "m", tmp_path / "one.csv", "--no-reasons")
@@ -198,7 +198,7 @@ class TestOddTables:
 
 
 class TestExplain:
-    def test_names_keep_their_letters_and_ids_their_rows(self, run, tmp_path):
+    def test_names_keep_their_case_and_an_id_gives_all_its_rows(self, run, tmp_path):
         frame = make_payments().rename(columns={"amount": "Amount EUR"})
         frame.loc[[0, 390], "payment"] = "twice"
         frame.to_csv(tmp_path / "t.csv", index=False)
@@ -210,7 +210,7 @@ class TestExplain:
         loose = run(*command, "--row", 9, "--fpr", 0.9).out
         assert "above the threshold" in loose
 
-    def test_by_row_by_id_and_the_top(self, run, payments):
+    def test_by_row_by_id_and_top(self, run, payments):
         command = ("explain", payments / "m.diffint", payments / "t.csv")
         by_row = run(*command, "--row", 8)
         by_id = run(*command, "--id", "000007")
@@ -239,11 +239,11 @@ class TestExplain:
             ((), "one of --row N, --id X and --top N"),
             (("--row", 1, "--top", 2), "one of --row N, --id X and --top N"),
             (("--row", 401), "there is no row 401"),
-            (("--id", "nobody"), "is called 'nobody'"),
+            (("--id", "unknown"), "has the id 'unknown'"),
             (("--row", 0), "--row"),
         ],
     )
-    def test_rows_that_are_not_there(self, run, payments, options, message):
+    def test_rows_that_do_not_exist(self, run, payments, options, message):
         done = run("explain", payments / "m.diffint", payments / "t.csv", *options)
         assert done.code == 2
         assert message in done.err
@@ -286,11 +286,13 @@ def test_report(run, payments, tmp_path):
     assert worst in page
 
 
-def test_help_and_version_wait_for_no_library():
+def test_help_and_version_import_no_heavy_library():
     """scikit-learn and numba take seconds to import; a fit needs them, `--help` does not."""
-    look = (
+    script = (
         "import sys, diffint.cli; heavy = {'sklearn', 'numba', 'scipy', 'pandas', 'torch'};"
         "print(*heavy & set(sys.modules)); print(diffint.DiffInt().get_params()['n_units'])"
     )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "\n200\n"

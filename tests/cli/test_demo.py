@@ -31,12 +31,12 @@ def test_demo(tmp_path):
     assert np.isfinite(scores).all()
 
 
-def test_demo_into_a_place_that_is_a_file(tmp_path):
-    (tmp_path / "file").write_text("mine")
+def test_demo_into_a_file_instead_of_a_folder(tmp_path):
+    (tmp_path / "file").write_text("old")
     done = run("demo", "--folder", str(tmp_path / "file"))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "old"
 
 
 def test_version_and_help():

@@ -1,4 +1,4 @@
-"""Bad input: exit code 2, one message that says what, where and what to do, and nothing lost."""
+"""Invalid input: exit code 2, one message that says what, where and what to do, no lost files."""
 
 import os
 import signal
@@ -21,27 +21,27 @@ def table(folder, name, content):
     return path
 
 
-BAD_TABLES = {
+INVALID_TABLES = {
     "empty": ("", "is empty"),
     "header only": ("age,amount,visits\n", "a header but no rows"),
     "ragged": ("age,amount,visits\n1,2,3\n\n4,5\n", r"line 4 has 2 cells instead of 3"),
     "separator": ("age;amount;visits\n1;2;3\n", "--separator ';'"),
     "latin-1": ("age,amount,visits\n1,2,é\n".encode("latin-1"), "--encoding"),
     "binary": (bytes(range(256)) * 20, "utf-8|NUL"),
-    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' holds '\\x003' in line 2"),
+    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' has '\\x003' in line 2"),
     "columns": (",".join(f"c{i}" for i in range(100_000)) + "\n", "100,000 columns"),
     "duplicates": ("age,age,visits\n1,2,3\n", "more than one column called 'age'"),
-    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' holds 'many' in line 3"),
+    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' has 'many' in line 3"),
     "infinite": ("age,amount,visits\n1,2,3\n1,inf,3\n", "column 'amount'.*infinite.*line 3"),
 }
 
 
-@pytest.mark.parametrize("kind", BAD_TABLES)
+@pytest.mark.parametrize("kind", INVALID_TABLES)
 @pytest.mark.parametrize("command", ["fit", "score", "report"])
-def test_bad_tables(run, payments, tmp_path, kind, command):
-    content, message = BAD_TABLES[kind]
+def test_invalid_tables(run, payments, tmp_path, kind, command):
+    content, message = INVALID_TABLES[kind]
     path = table(tmp_path, "bad.csv", content)
-    out = table(tmp_path, "out", "mine")
+    out = table(tmp_path, "out", "old")
     first = [path] if command == "fit" else [payments / "m.diffint", path]
     done = run(command, *first, "-o", out)
     assert done.code == 2
@@ -53,7 +53,7 @@ def test_bad_tables(run, payments, tmp_path, kind, command):
 
         assert re.search(message, done.err), done.err
         assert "bad.csv" in done.err
-    assert out.read_text() == "mine"
+    assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["bad.csv", "out"]
 
 
@@ -79,16 +79,16 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("score", "{t}", "{t}"), "not a diffint model"),
         (("score", "{cut}", "{t}"), "damaged"),
         (("score", "{m}", "{lacks}"), "lacks a column that the model needs: 'visits'"),
-        (("score", "{m}", "{t}", "--id", "nobody"), "'nobody'"),
+        (("score", "{m}", "{t}", "--id", "unknown"), "'unknown'"),
         (("score", "{m}", "{t}", "-o", "{folder}/no/out.csv"), "does not exist; create it"),
         (("score", "{m}", "{t}", "-o", "{folder}"), "is a folder"),
         (("score", "{m}", "{t}", "--separator", "ab"), "single character"),
-        (("score", "{m}", "{t}", "--encoding", "nonsense"), "no known encoding"),
-        (("score", "{m}", "{t}", "--format", "xlsx"), "no kind of table"),
+        (("score", "{m}", "{t}", "--encoding", "nonsense"), "not a known encoding"),
+        (("score", "{m}", "{t}", "--format", "xlsx"), "not a table format"),
         (("score", "{m}", "{t}", "--fpr", "7"), "false_positive_rate"),
-        (("fit", "{t}", "-o", "{new}", "--label", "nobody"), "--label names: 'nobody'"),
+        (("fit", "{t}", "-o", "{new}", "--label", "unknown"), "--label names: 'unknown'"),
         (("fit", "{t}", "-o", "{new}", "--label", "payment"), "label 'payment' is 2 in line 4"),
-        (("fit", "{t}", "-o", "{new}", "--ignore", "nobody"), "--ignore names: 'nobody'"),
+        (("fit", "{t}", "-o", "{new}", "--ignore", "unknown"), "--ignore names: 'unknown'"),
         (("fit", "{t}", "-o", "{folder}/no/m"), "does not exist; create it"),
         (("fit", "{t}", "-o", "{new}", "--preset", "best"), "recommended"),
         (("fit", "{t}", "-o", "{new}", "--device", "abacus"), "device"),
@@ -97,9 +97,9 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("nonsense",), "nonsense"),
     ],
 )
-def test_bad_arguments(run, payments, tmp_path, arguments, message):
+def test_invalid_arguments(run, payments, tmp_path, arguments, message):
     model = (payments / "m.diffint").read_bytes()
-    places = {
+    paths = {
         "m": payments / "m.diffint",
         "t": payments / "t.csv",
         "folder": tmp_path,
@@ -109,20 +109,20 @@ def test_bad_arguments(run, payments, tmp_path, arguments, message):
         "words": table(tmp_path, "words.csv", "age,fraud\n1,no\n"),
     }
     before = sorted(os.listdir(tmp_path))
-    done = run(*(str(a).format(**places) for a in arguments))
+    done = run(*(str(a).format(**paths) for a in arguments))
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_debug_shows_where(run):
+def test_debug_shows_the_traceback(run):
     with pytest.raises(FileNotFoundError):
         run("info", "missing", "--debug")
 
 
 def test_a_read_only_file_is_kept(run, payments, tmp_path, monkeypatch):
-    out = table(tmp_path, "out.csv", "mine")
+    out = table(tmp_path, "out.csv", "old")
     out.chmod(0o444)
     if os.access(out, os.W_OK):  # root may do anything
         real = os.access
@@ -130,7 +130,7 @@ def test_a_read_only_file_is_kept(run, payments, tmp_path, monkeypatch):
     done = run("score", payments / "m.diffint", payments / "t.csv", "-o", out)
     assert done.code == 2
     assert "read-only" in done.err
-    assert out.read_text() == "mine"
+    assert out.read_text() == "old"
 
 
 def test_a_full_disk(run, payments):
@@ -140,20 +140,20 @@ def test_a_full_disk(run, payments):
     assert "Traceback" not in done.err
 
 
-def test_an_error_in_the_middle_of_a_file_leaves_the_old_output(run, payments, tmp_path):
+def test_an_error_in_the_middle_of_a_file_keeps_the_old_output(run, payments, tmp_path):
     big = pd.concat([make_payments()] * 400)[FEATURES]
     text = big.to_csv(index=False) + "1,2,oops\n"
     path = table(tmp_path, "big.csv", text)
-    out = table(tmp_path, "out.csv", "mine")
+    out = table(tmp_path, "out.csv", "old")
     done = run("score", payments / "m.diffint", path, "-o", out)
     assert done.code == 2
-    assert "holds 'oops' in line 160,002" in done.err
-    assert out.read_text() == "mine"
+    assert "has 'oops' in line 160,002" in done.err
+    assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["big.csv", "out.csv"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_leaves_nothing_behind(payments, tmp_path, number, code):
+def test_an_interrupt_leaves_no_files(payments, tmp_path, number, code):
     big = pd.concat([make_payments()] * 8_000)[FEATURES]
     big.to_parquet(tmp_path / "big.parquet")
     command = [sys.executable, "-m", "diffint", "score", str(payments / "m.diffint")]
@@ -164,14 +164,14 @@ def test_an_interrupt_leaves_nothing_behind(payments, tmp_path, number, code):
         time.sleep(0.01)  # until the output is being written
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode in (code, 0)  # 0: it was done before the signal came
+    assert process.returncode in (code, 0)  # 0: it ended before the signal arrived
     assert err == ("diffint: interrupted; nothing was written\n" if process.returncode else "")
-    left = set(os.listdir(tmp_path)) - {"big.parquet"}
-    assert left == (set() if process.returncode else {"out.csv"})
+    remaining = set(os.listdir(tmp_path)) - {"big.parquet"}
+    assert remaining == (set() if process.returncode else {"out.csv"})
 
 
 def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
-    """As under nohup, and in the background of a script."""
+    """As with nohup, or in the background of a script."""
     command = f"trap '' HUP INT; exec {sys.executable} -m diffint score m.diffint - -o"
     process = subprocess.Popen(
         ["sh", "-c", f"{command} {tmp_path}/out.csv"],
@@ -195,10 +195,10 @@ def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
     [
         ("age;amount;visits\n30,5;1.234;2\n", ("--decimal", ","), "'1.234' in line 2"),
         ("age\tamount\tvisits\n1\t2\t3\n", (), "--separator '\\\\t'"),
-        ("age,amount,visits\n30,x,2\n", (), "mend the cell"),
+        ("age,amount,visits\n30,x,2\n", (), "correct the cell"),
     ],
 )
-def test_more_bad_text(run, payments, tmp_path, content, options, message):
+def test_more_invalid_text(run, payments, tmp_path, content, options, message):
     path = table(tmp_path, "bad.csv", content)
     done = run("score", payments / "m.diffint", path, *options)
     assert done.code == 2
@@ -206,7 +206,7 @@ def test_more_bad_text(run, payments, tmp_path, content, options, message):
     assert "--ignore" not in done.err
 
 
-def test_outputs_that_promise_something_else(run, payments, tmp_path):
+def test_output_names_without_a_table_format(run, payments, tmp_path):
     for name in ("o.xlsx", "o.parquet.gz"):
         done = run("score", payments / "m.diffint", payments / "t.csv", "-o", tmp_path / name)
         assert done.code == 2
@@ -216,7 +216,7 @@ def test_outputs_that_promise_something_else(run, payments, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_few_rows_are_noted_once_and_nothing_false_is_claimed(run, tmp_path):
+def test_too_few_rows_are_warned_of_once(run, tmp_path):
     path = table(tmp_path, "few.csv", "a,b\n" + "".join(f"{i},{i % 3}\n" for i in range(12)))
     command = [sys.executable, "-m", "diffint", "fit", str(path), "-o", str(tmp_path / "m")]
     done = subprocess.run([*command, "--epochs", "2"], capture_output=True, text=True, check=True)

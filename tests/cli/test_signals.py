@@ -1,18 +1,18 @@
-"""Signals that ask to stop."""
+"""Handling of stop signals."""
 
 import os
 import signal
 
 import pytest
 
-from diffint.cli.signals import handling_stop_signals, undisturbed
+from diffint.cli.signals import delaying_stop_signals, handling_stop_signals
 
 
-def test_an_interrupt_waits_for_the_end_of_the_block():
+def test_an_interrupt_is_delayed_to_the_end_of_the_block():
     done = []
 
     def work():
-        with undisturbed():
+        with delaying_stop_signals():
             os.kill(os.getpid(), signal.SIGINT)
             done.append(True)
 
@@ -22,15 +22,15 @@ def test_an_interrupt_waits_for_the_end_of_the_block():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_handlers_are_put_back_and_what_is_ignored_stays_so():
-    heard = []
+def test_handlers_are_restored_and_ignored_signals_stay_ignored():
+    received = []
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with handling_stop_signals(lambda number, _frame: heard.append(number)):
+        with handling_stop_signals(lambda number, _frame: received.append(number)):
             for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
                 os.kill(os.getpid(), number)
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, earlier)
-    assert heard == [signal.SIGINT, signal.SIGTERM]
+    assert received == [signal.SIGINT, signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

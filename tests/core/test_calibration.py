@@ -14,7 +14,7 @@ def calibration(scores):
 
 @settings(deadline=None)
 @given(calibrating=SCORES, scores=SCORES)
-def test_p_values_are_what_they_say(calibrating, scores):
+def test_p_values_match_their_definition(calibrating, scores):
     expected = [(1 + sum(c >= s for c in calibrating)) / (1 + len(calibrating)) for s in scores]
     np.testing.assert_allclose(calibration(calibrating).p_values(np.array(scores)), expected)
 
@@ -33,5 +33,5 @@ def test_flagged_exactly_where_p_is_at_most_the_rate(calibrating, rate):
 
 
 @pytest.mark.parametrize(("n", "rate", "reached"), [(99, 0.01, True), (98, 0.01, False)])
-def test_how_many_scores_a_rate_takes(n, rate, reached):
+def test_number_of_scores_that_a_rate_needs(n, rate, reached):
     assert calibration(range(n)).reaches(rate) is reached

@@ -10,7 +10,7 @@ from diffint.core.config import (
 from diffint.core.errors import InputError
 
 
-def test_paper_preset_is_the_papers():
+def test_paper_preset_has_the_values_of_the_paper():
     assert (PAPER.n_units, PAPER.temperature, PAPER.hidden_width) == (200, 0.1, 128)
     assert (PAPER.epochs, PAPER.learning_rate, PAPER.schedule) == (1000, 5e-5, "constant")
     assert (PAPER.n_members, PAPER.init, PAPER.error) == (1, "gaussian", "clipped")
@@ -37,8 +37,8 @@ def test_batch_size_by_rows(rows, size):
     [(10, 64, 100), (600, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
 )
 def test_automatic_batch_size_and_epochs(rows, size, epochs):
-    settled = RECOMMENDED.resolved(rows, rows)
-    assert (settled.batch_size, settled.epochs) == (size, epochs)
+    resolved = RECOMMENDED.resolved(rows, rows)
+    assert (resolved.batch_size, resolved.epochs) == (size, epochs)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_automatic_batch_size_and_epochs(rows, size, epochs):
         ("calibration", "none"),
     ],
 )
-def test_a_bad_setting_is_named(name, value):
+def test_an_invalid_setting_is_named(name, value):
     with pytest.raises(InputError, match=name):
         Config(**{name: value})
 

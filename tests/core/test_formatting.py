@@ -9,7 +9,7 @@ from diffint.core.formatting import bounds_beside, exact_number, number, rounded
 
 
 def written(text):
-    """What a text says, as Python writes it."""
+    """A formatted number in Python's notation."""
     return text.replace(",", "").replace("−", "-")
 
 
@@ -61,8 +61,8 @@ ordinary = st.floats(-1e300, 1e300, allow_subnormal=False)
 
 
 @given(ordinary, st.integers(1, 15))
-def test_a_bound_is_never_said_to_be_tighter(value, digits):
-    # Of the decimal number that Python itself writes for the value.
+def test_a_rounded_bound_is_never_tighter(value, digits):
+    # Compared with the decimal number that Python prints for the value.
     exact = Fraction(repr(value))
     low, high = (Fraction(written(f(value, digits))) for f in (rounded_down, rounded_up))
     assert low <= exact <= high
@@ -74,7 +74,7 @@ def test_exact_numbers_can_be_read_back(value):
     assert float(written(exact_number(value))) == value
 
 
-def test_exact_numbers_are_no_longer_than_they_must_be():
+def test_exact_numbers_are_as_short_as_possible():
     assert [exact_number(v) for v in (9.5, -1234567.25, 0.1, 1e20)] == [
         "9.5",
         "−1,234,567.25",
@@ -85,7 +85,7 @@ def test_exact_numbers_are_no_longer_than_they_must_be():
 
 
 @given(ordinary, ordinary, ordinary)
-def test_bounds_stay_on_their_side_of_the_limit(lower, upper, limit):
+def test_rounded_bounds_stay_on_their_side_of_the_limit(lower, upper, limit):
     low, high, shown = (float(written(t)) for t in bounds_beside(lower, upper, limit))
     assert low <= lower
     assert high >= upper

@@ -13,7 +13,7 @@ VALUES = st.floats(-1e6, 1e6, width=32)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=50)
 @given(x=arrays(np.float64, (7, 3), elements=VALUES))
-def test_inverse_gives_the_training_rows_back(kind, x):
+def test_to_original_inverts_transform(kind, x):
     scaler = fit_scaler(x, kind)
     clipped, unclipped = scaler.transform(x)
     tolerance = 1e-5 * max(1.0, np.abs(x).max())
@@ -32,7 +32,7 @@ def test_range_clipping_and_bounded_excess(kind, low, high):
 
 
 @pytest.mark.parametrize("kind", ["standard", "none"])
-def test_the_other_maps_do_not_clip(kind):
+def test_the_other_scalers_do_not_clip(kind):
     scaler = fit_scaler(np.array([[0.0], [10.0]]), kind)
     clipped, unclipped = scaler.transform(np.array([[100.0]]))
     assert clipped[0, 0] > scaler.upper[0]
@@ -47,12 +47,12 @@ def test_a_constant_feature_and_values_that_differ_from_it():
     assert scaler.to_original(np.array([[0.3]]))[0, 0] == 7.0
 
 
-def test_missing_cells_stay_missing_and_do_not_shape_the_map():
+def test_missing_cells_stay_missing_and_do_not_change_the_scaler():
     x = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
     scaler = fit_scaler(x, "minmax")
     clipped, _ = scaler.transform(np.array([[2.0, 5.0]]))
     assert clipped[0, 0] == 0.0
-    assert np.isnan(clipped[0, 1])  # never seen in training: nothing can be said
+    assert np.isnan(clipped[0, 1])  # no value in training
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e-310])
@@ -64,14 +64,14 @@ def test_huge_and_tiny_ranges(kind, scale):
     np.testing.assert_allclose(np.diff(clipped[:, 0]) / span, [0.5, 0.5], atol=1e-3)
 
 
-def test_the_widest_range_there_is():
+def test_the_widest_range_of_floats():
     x = np.array([[-1.7e308], [0.0], [1.7e308]])
     np.testing.assert_allclose(fit_scaler(x, "minmax").transform(x)[0][:, 0], [-1, 0, 1])
 
 
 @pytest.mark.parametrize("kind", ["standard", "none"])
 @pytest.mark.parametrize("constant", [0.0, 1e-9, 7.0])
-def test_values_that_differ_from_a_constant_stand_apart_everywhere(kind, constant):
+def test_values_that_differ_from_a_constant_have_a_fixed_distance(kind, constant):
     scaler = fit_scaler(np.full((4, 1), constant), kind)
     same, near, far = scaler.transform(np.array([[constant], [constant + 1e-9], [-1e9]]))[0][:, 0]
     assert near - same == pytest.approx(2.0)

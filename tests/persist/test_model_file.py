@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from diffint import DiffInt, ModelFileError
-from diffint.tables.atomic_write import write_whole
+from diffint.tables.atomic_write import atomic_write
 
 from ..conftest import QUICK, make_rows
 
@@ -49,13 +49,13 @@ class TestRoundTrip:
         assert loaded.false_positive_rate == fitted.false_positive_rate
         np.testing.assert_array_equal(loaded.history_, fitted.history_)
 
-    def test_everything_comes_back(self, fitted, saved):
+    def test_all_values_are_restored(self, fitted, saved):
         loaded = DiffInt.load(saved).model_
         assert loaded.config == fitted.model_.config
         assert loaded.training == fitted.model_.training
-        for ours, theirs in zip(loaded.members, fitted.model_.members, strict=True):
-            for field in fields(ours):
-                a, b = getattr(ours, field.name), getattr(theirs, field.name)
+        for member, original in zip(loaded.members, fitted.model_.members, strict=True):
+            for field in fields(member):
+                a, b = getattr(member, field.name), getattr(original, field.name)
                 if isinstance(a, np.ndarray):
                     np.testing.assert_array_equal(a, b, err_msg=field.name)
         for field in fields(loaded.features):
@@ -100,7 +100,7 @@ class TestRoundTrip:
         np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fitted.anomaly_score(rows))
 
 
-class TestBadFiles:
+class TestInvalidFiles:
     def test_missing_file_and_folder(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             DiffInt.load(tmp_path / "nowhere")
@@ -114,7 +114,7 @@ class TestBadFiles:
         with pytest.raises(ModelFileError, match="not a diffint model"):
             DiffInt.load(path)
 
-    def test_a_foreign_safetensors_file(self, tmp_path):
+    def test_another_safetensors_file(self, tmp_path):
         save_file({"a": np.ones(3)}, tmp_path / "m")
         with pytest.raises(ModelFileError, match="not a diffint model"):
             DiffInt.load(tmp_path / "m")
@@ -126,7 +126,7 @@ class TestBadFiles:
             with pytest.raises(ModelFileError):
                 DiffInt.load(saved)
 
-    def test_a_newer_version_says_so(self, saved):
+    def test_a_newer_version_raises(self, saved):
         header, data = header_of(saved.read_bytes())
         header["__metadata__"]["diffint_format"] = "3"
         saved.write_bytes(with_header(header, data))
@@ -155,7 +155,7 @@ class TestBadFiles:
             lambda m: m.update(config=[]),
         ],
     )
-    def test_a_description_that_lies_fails_to_load(self, saved, change):
+    def test_a_false_description_fails_to_load(self, saved, change):
         header, data = header_of(saved.read_bytes())
         model = json.loads(header["__metadata__"]["diffint_model"])
         change(model)
@@ -196,17 +196,17 @@ class TestBadFiles:
 
 
 class TestWriting:
-    def test_onto_a_folder_or_into_a_missing_one(self, fitted, tmp_path):
+    def test_a_folder_and_a_missing_folder_raise(self, fitted, tmp_path):
         with pytest.raises(IsADirectoryError, match="is a folder"):
             fitted.save(tmp_path)
         with pytest.raises(FileNotFoundError, match="does not exist"):
             fitted.save(tmp_path / "missing" / "m")
 
-    def test_an_unwritable_place(self, fitted):
+    def test_an_unwritable_folder(self, fitted):
         with pytest.raises(OSError, match=r"."):
             fitted.save("/proc/model.diffint")
 
-    def test_a_full_disk_leaves_the_old_file(self, fitted, saved, monkeypatch):
+    def test_a_full_disk_keeps_the_old_file(self, fitted, saved, monkeypatch):
         before = saved.read_bytes()
 
         def no_space(_):
@@ -218,13 +218,13 @@ class TestWriting:
         assert saved.read_bytes() == before
         assert os.listdir(saved.parent) == [saved.name]
 
-    def test_an_interrupt_leaves_nothing(self, tmp_path, monkeypatch):
+    def test_an_interrupt_leaves_no_file(self, tmp_path, monkeypatch):
         def interrupt(*_):
             raise KeyboardInterrupt
 
         monkeypatch.setattr(os, "replace", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            write_whole(tmp_path / "m", b"content")
+            atomic_write(tmp_path / "m", b"content")
         assert os.listdir(tmp_path) == []
 
     def test_unfitted(self, tmp_path):
@@ -234,7 +234,7 @@ class TestWriting:
             DiffInt().save(tmp_path / "m")
         assert os.listdir(tmp_path) == []
 
-    def test_permissions_are_the_users_and_are_kept(self, fitted, saved):
+    def test_permissions_follow_the_umask_and_are_kept(self, fitted, saved):
         mask = os.umask(0)
         os.umask(mask)
         assert saved.stat().st_mode & 0o777 == 0o666 & ~mask
@@ -242,7 +242,7 @@ class TestWriting:
         fitted.save(saved)
         assert saved.stat().st_mode & 0o777 == 0o600
 
-    def test_a_link_stays_one(self, fitted, saved, tmp_path):
+    def test_a_symbolic_link_is_kept(self, fitted, saved, tmp_path):
         link = tmp_path / "link"
         link.symlink_to(saved)
         saved.write_bytes(b"")
@@ -252,7 +252,7 @@ class TestWriting:
 
 
 @pytest.mark.parametrize("version", [2])
-def test_files_of_every_version_stay_readable(version):
+def test_files_of_every_version_can_be_read(version):
     """Written once by `python -m tests.golden`; never regenerated."""
     detector = DiffInt.load(GOLDEN / f"model-v{version}.diffint")
     expected = np.load(GOLDEN / f"scores-v{version}.npz")

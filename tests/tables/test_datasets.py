@@ -14,12 +14,12 @@ def test_the_embedded_table():
     assert len(table.feature_names) == 30
 
 
-def test_a_folder_that_is_none(tmp_path):
+def test_a_missing_folder(tmp_path):
     with pytest.raises(InputError, match="not a folder of ADBench tables"):
         adbench_files(tmp_path / "missing")
 
 
-def test_tables_are_found_in_the_order_of_their_numbers(tmp_path):
+def test_tables_are_ordered_by_their_numbers(tmp_path):
     for name in ("10_b", "2_a", "notes"):
         np.savez(tmp_path / f"{name}.npz", X=np.ones((3, 2), dtype=np.uint8), y=[0, 1, 0])
     assert list(adbench_files(tmp_path)) == ["2_a", "10_b"]
@@ -31,23 +31,23 @@ def test_tables_are_found_in_the_order_of_their_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.ones((3, 2)), "y": [1, 2, 1]}, "y holds 1, 2"),
-        ({"X": np.ones((3, 2)), "y": [1, -1, 1]}, "y holds -1, 1"),
-        ({"X": np.ones((3, 2)), "y": [0, 0.5, 1]}, "y holds 0.0, 0.5, 1.0"),
-        ({"X": np.ones((3, 2)), "y": [0, 1]}, "y 2 values"),
+        ({"X": np.ones((3, 2)), "y": [1, 2, 1]}, "y contains 1, 2"),
+        ({"X": np.ones((3, 2)), "y": [1, -1, 1]}, "y contains -1, 1"),
+        ({"X": np.ones((3, 2)), "y": [0, 0.5, 1]}, "y contains 0.0, 0.5, 1.0"),
+        ({"X": np.ones((3, 2)), "y": [0, 1]}, "y has 2 values"),
         ({"X": np.ones(3), "y": [0, 1, 0]}, r"shape \(3,\)"),
         ({"X": np.ones((0, 2)), "y": []}, r"shape \(0, 2\)"),
         ({"X": np.ones((3, 2))}, "not a table with X and y"),
         ({"X": np.array([["a"]]), "y": [0]}, "not a table with X and y"),
     ],
 )
-def test_bad_tables(tmp_path, arrays, message):
+def test_invalid_tables(tmp_path, arrays, message):
     np.savez(tmp_path / "1_bad.npz", **arrays)
     with pytest.raises(InputError, match=message):
         read_adbench(tmp_path / "1_bad.npz")
 
 
-def test_files_that_are_no_tables(tmp_path):
+def test_files_that_are_not_tables(tmp_path):
     (tmp_path / "1_bad.npz").write_bytes(b"PK\x03\x04 and nothing more")
     (tmp_path / "2_bad.npz").mkdir()
     for name in ("1_bad", "2_bad", "3_none"):

@@ -64,7 +64,7 @@ def test_nullable_and_arrow_dtypes(dtype):
     np.testing.assert_array_equal(read(frame)[:, 0], [1, np.nan, 0])
 
 
-def test_columns_that_are_not_called_by_strings(rows):
+def test_column_names_that_are_not_strings(rows):
     numbered = pd.DataFrame(rows)  # 0, 1, 2, …: unnamed
     detector = DiffInt(**QUICK).fit(numbered)
     np.testing.assert_array_equal(detector.anomaly_score(rows), detector.anomaly_score(numbered))
@@ -94,10 +94,10 @@ def test_a_memory_mapped_table_is_not_copied(tmp_path):
         ),
         (np.array([["1", "2"], ["3", "x"]]), TypeError, "text .first.*'x'.*row 1, column 'x1'"),
         ([[1, "a"], [2, "b"]], TypeError, "text"),
-        (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), TypeError, "'b' holds text .first 'u'"),
-        (pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}), TypeError, "'t' holds datetime"),
-        (pd.DataFrame({"c": pd.Categorical(["u", "v"])}), TypeError, "'c' holds category"),
-        (np.array([[1, {}], [2, 3]], dtype=object), TypeError, "column 'x1' holds {} at row 0"),
+        (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), TypeError, "'b' contains text .first 'u'"),
+        (pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}), TypeError, "'t' contains datetime"),
+        (pd.DataFrame({"c": pd.Categorical(["u", "v"])}), TypeError, "'c' contains category"),
+        (np.array([[1, {}], [2, 3]], dtype=object), TypeError, "column 'x1' has {} at row 0"),
         (np.array([[10**400], [1]], dtype=object), ValueError, "'x0'.*row 0.*too large"),
         (scipy.sparse.eye(3, format="csr"), TypeError, "[Ss]parse"),
         (np.ones((3, 2), dtype=complex), ValueError, "[Cc]omplex"),
@@ -124,7 +124,7 @@ def test_a_memory_mapped_table_is_not_copied(tmp_path):
         (np.full((4, 2), np.nan), ValueError, "only 0 of 4 rows have any value"),
     ],
 )
-def test_bad_tables_get_one_clear_error(table, error, message):
+def test_invalid_tables_raise_one_clear_error(table, error, message):
     with pytest.raises(error, match=message):
         DiffInt(**QUICK).fit(table)
 
@@ -169,20 +169,20 @@ class TestAnomalies:
         [
             ([0, 1], r"shape \(2,\), but the table has 3 rows"),
             ([[0], [1], [0]], "shape"),
-            ([0, 1, 2], "row 2 holds"),
-            ([0, 1, -1], "row 2 holds"),
-            ([0, np.nan, 0], "row 1 holds"),
+            ([0, 1, 2], "row 2 has"),
+            ([0, 1, -1], "row 2 has"),
+            ([0, np.nan, 0], "row 1 has"),
             (["no", "yes", "no"], "True/False or 0/1"),
             (np.array(["0", "1", "0"], dtype=object), "True/False or 0/1"),
             ([1, 1, 1], "leaves fewer than 2 rows"),
             ([1, 1, 0], "leaves fewer than 2 rows"),
         ],
     )
-    def test_refused(self, mask, message):
+    def test_invalid(self, mask, message):
         with pytest.raises(InputError, match=message):
             read_anomalies(mask, 3)
 
-    def test_a_mask_with_another_index_is_refused(self):
+    def test_a_mask_with_another_index_raises(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})
         mask = pd.Series([0, 0, 0, 1], index=[3, 2, 1, 0])
         with pytest.raises(InputError, match="different indexes"):

@@ -1,5 +1,5 @@
-"""The evaluation: every detector on every table, under one protocol, with honest statistics.
+"""The benchmark: every detector on every table, under one protocol, with statistical tests.
 
-Data flows one way: `protocol` says which rows a method sees, `baselines` what the methods are,
-`runner` works a `grid` off into a `store`, and `report` reads it out.
+`protocol` defines the tables and the rows a method gets, `baselines` the methods; `runner` runs a
+`grid` and writes to a `store`; `report` makes pages and figures from the stored rows.
 """

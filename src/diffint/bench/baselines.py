@@ -1,6 +1,6 @@
-"""The methods that are compared: what they are called, how they are made, what they train on.
+"""The methods of the benchmark: names, constructors, and the rows they train on.
 
-A new detector is one entry of `METHODS`; one from outside comes as a plugin (`plugin_method`).
+A new method is one entry of `METHODS`; users add their own as plugins (`plugin_method`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .protocol import Regime, TrainsOn
 
 @dataclass(frozen=True)
 class Method:
-    """A detector under comparison.
+    """A method of the benchmark.
 
-    name: in every table and on the command line.
-    make: gives a fresh detector, from the seed and the number of rows of the whole table.
-    trains_on: which rows it trains on in the paper's regime; in the fair one, all train on
-        inliers.
-    in_paper: one of the 23 that the paper ranks.
-    scales_itself: gets the rows in their own units, since it fits the protocol's map itself.
-    on_gpu: a DiffInt, whose seeds train side by side on a GPU where there is one.
-    plugin: where one from outside comes from, 'module:factory'.
+    name: used in every table and on the command line.
+    make: returns a new detector for a seed and the number of rows of the whole table.
+    trains_on: the rows it trains on in the paper regime; in the fair regime all methods train
+        on inliers.
+    in_paper: whether it is one of the 23 methods that the paper ranks.
+    scales_itself: gets unscaled rows, since it scales them itself as the protocol does.
+    on_gpu: whether its seeds are trained together on a GPU if there is one (DiffInt only).
+    plugin: the source of a plugin, 'module:factory'; None for others.
     """
 
     name: str
@@ -43,19 +43,19 @@ class Method:
     plugin: str | None = None
 
     def rows_for(self, regime: Regime) -> TrainsOn:
-        """Which rows it trains on in a regime."""
+        """The rows it trains on in a regime."""
         return "inliers" if regime == "fair" else self.trains_on
 
 
 def _pyod(name: str, trains_on: TrainsOn = "everything", in_paper: bool = True) -> Method:
-    """PyOD's detector at its defaults; the seed where it takes one."""
+    """PyOD's detector with its defaults, and the seed if it has a parameter for it."""
 
     def make(seed: int, n_rows: int) -> Any:
         module = "auto_encoder" if name == "AutoEncoder" else name.lower()
         detector = getattr(importlib.import_module(f"pyod.models.{module}"), name)
-        takes = inspect.signature(detector).parameters
-        given: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
-        return detector(**given, **({"verbose": 0} if "verbose" in takes else {}))
+        parameters = inspect.signature(detector).parameters
+        values = {"random_state": seed, "verbose": 0}
+        return detector(**{name: v for name, v in values.items() if name in parameters})
 
     return Method(name, make, trains_on, in_paper)
 
@@ -66,7 +66,7 @@ def _diffint(preset: str) -> Callable[[int, int], Any]:
         from ..estimator import DiffInt
 
         settings = PRESETS[preset].to_dict()
-        if settings["batch_size"] == "paper":  # counted on the whole table in the evaluation
+        if settings["batch_size"] == "paper":  # depends on the whole table's rows
             settings["batch_size"] = paper_batch_size(n_rows)
         return DiffInt(**settings, random_state=seed, device="cpu", n_jobs=1)
 
@@ -107,44 +107,44 @@ _ALL = (
     Method("TCCM", _tccm, "inliers"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
-OURS = ("DiffInt", "DiffInt-paper")
+DIFFINT_METHODS = ("DiffInt", "DiffInt-paper")
 
 
-def plugin_method(asked: str) -> Method:
-    """A detector from outside, 'module:factory' or 'NAME=module:factory'.
+def plugin_method(text: str) -> Method:
+    """A user's detector, from 'module:factory' or 'NAME=module:factory'.
 
-    `factory(seed=…)` or `factory()` gives a fresh object with `fit(X)` and a score (see
-    `anomaly_scores`); a class will do. It trains on what the paper's unsupervised rivals train
-    on unless the factory has an attribute ``trains_on = "inliers"``.
+    The factory is a class or function; `factory(seed=…)` or `factory()` returns a new object with
+    `fit(X)` and a score (see `anomaly_scores`). In the paper regime it trains on all rows, unless
+    the factory has an attribute ``trains_on = "inliers"``.
     """
-    name, equals, place = asked.rpartition("=")
-    module_name, colon, attribute = place.partition(":")
+    name, equals, source = text.rpartition("=")
+    module_name, colon, attribute = source.partition(":")
     name = name.strip()
-    well_named = name.isprintable() and (name or not equals)
-    if not (module_name and colon and attribute and well_named):
-        raise InputError(f"--plugin {asked!r} must look like module:factory or NAME=module:factory")
-    if "" not in sys.path:  # as `python -m` does: a module in the current folder is found
+    valid_name = name.isprintable() and (name or not equals)
+    if not (module_name and colon and attribute and valid_name):
+        raise InputError(f"--plugin {text!r} must look like module:factory or NAME=module:factory")
+    if "" not in sys.path:  # find modules in the current folder, as `python -m` does
         sys.path.insert(0, "")
     try:
         factory: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             factory = getattr(factory, part)
-    except (Exception, SystemExit) as error:  # whatever stands in that module
+    except (Exception, SystemExit) as error:  # user code can raise anything
         raise InputError(
-            f"--plugin {asked!r} cannot be imported: {type(error).__name__}: {error}"
+            f"--plugin {text!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not callable(factory):
-        raise InputError(f"--plugin {asked!r} is not a class or function that makes a detector")
+        raise InputError(f"--plugin {text!r} is not a class or function that makes a detector")
     trains_on: Any = getattr(factory, "trains_on", "everything")
     if trains_on not in ("inliers", "everything"):
         raise InputError(
-            f"--plugin {asked!r}: trains_on is {trains_on!r}, neither 'inliers' nor 'everything'"
+            f"--plugin {text!r}: trains_on is {trains_on!r}; it must be 'inliers' or 'everything'"
         )
 
     def make(seed: int, n_rows: int) -> Any:
         return factory(seed=seed) if _takes_a_seed(factory) else factory()
 
-    return Method(name or attribute, make, trains_on, in_paper=False, plugin=asked)
+    return Method(name or attribute, make, trains_on, in_paper=False, plugin=text)
 
 
 def _takes_a_seed(factory: Callable[..., Any]) -> bool:
@@ -155,42 +155,42 @@ def _takes_a_seed(factory: Callable[..., Any]) -> bool:
 
 
 def anomaly_scores(detector: Any, rows: NDArray[np.float64]) -> NDArray[Any]:
-    """(rows,) high = anomalous, by what the detector has to say it.
+    """The detector's scores of rows (rows, features). → (rows,) high = anomalous
 
-    `anomaly_score` is taken as it is; scikit-learn's outlier detectors say it with
-    `score_samples` (high = normal, so negated); PyOD's and others with `decision_function`.
+    From `anomaly_score` if there is one; from `score_samples`, negated, for scikit-learn's outlier
+    detectors (high = normal); else from `decision_function`, as in PyOD.
     """
     if hasattr(detector, "anomaly_score"):
         return np.asarray(detector.anomaly_score(rows))
-    if _is_of_sklearn(detector) and hasattr(detector, "score_samples"):
+    if _is_sklearn_detector(detector) and hasattr(detector, "score_samples"):
         return -np.asarray(detector.score_samples(rows))
     if hasattr(detector, "decision_function"):
         return np.asarray(detector.decision_function(rows))
     raise InputError(
-        f"{type(detector).__name__} has no score: give it anomaly_score(X) or "
+        f"{type(detector).__name__} has no score; add anomaly_score(X) or "
         "decision_function(X), high for anomalies"
     )
 
 
-def _is_of_sklearn(detector: Any) -> bool:
+def _is_sklearn_detector(detector: Any) -> bool:
     """Whether it is one of scikit-learn's outlier detectors, or a pipeline that ends in one."""
     try:
         return bool(is_outlier_detector(detector))
-    except (AttributeError, TypeError):  # not one of scikit-learn's kind at all
+    except (AttributeError, TypeError):  # not a scikit-learn estimator
         return False
 
 
-def chosen_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
-    """The asked methods by name, in the registry's order; all of them if none is asked for.
+def chosen_methods(names: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
+    """The methods of these names, in the order of `METHODS`, and the plugins.
 
-    Plugins are always among them; alone if nothing else is asked for by name.
+    Without names: the plugins only, or all methods if there are no plugins.
     """
     extra = [plugin_method(one) for one in plugins]
     by_lower = {name.lower(): name for name in METHODS}
     chosen: set[str] = set()
-    for one in asked:
+    for one in names:
         if one.lower() not in by_lower:
-            raise InputError(f"no method is called {one!r}; there are {', '.join(METHODS)}")
+            raise InputError(f"no method is called {one!r}; the methods are {', '.join(METHODS)}")
         chosen.add(by_lower[one.lower()])
     if not chosen and not extra:
         chosen.update(METHODS)
@@ -198,7 +198,7 @@ def chosen_methods(asked: Iterable[str], plugins: Iterable[str] = ()) -> dict[st
     for method in extra:
         if method.name.lower() in {name.lower() for name in (*result, *METHODS)}:
             raise InputError(
-                f"--plugin {method.name!r} has the name of another method; give it its own with "
+                f"--plugin {method.name!r} has the name of another method; choose another with "
                 "NAME=module:factory"
             )
         result[method.name] = method

@@ -1,4 +1,4 @@
-"""Critical-difference diagrams, and accuracy against time; drawn without pyplot."""
+"""Figures of the report: critical-difference diagrams, and accuracy against time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..show.plots.drawing import (
     text_width,
     top_title,
 )
-from .baselines import OURS
+from .baselines import DIFFINT_METHODS
 from .ranking import undecided_groups
 from .results import is_plugin
 
@@ -43,32 +43,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 9.0  # inches: 900 pixels, the width of a page on GitHub
-_EDGE, _MARGIN = 0.15, 2.05  # inches: around the picture; for the names on each side of the axis
-_ROW, _LEVEL = 0.215, 0.085  # inches: between names; between the bars of undecided groups
+_EDGE, _MARGIN = 0.15, 2.05  # inches: around the figure; for the names on each side
+_ROW, _LEVEL = 0.215, 0.085  # inches: between names; between the bars of groups
 _AXIS = 0.95  # inches from the top to the axis
 
 
 def method_colour(method: str) -> str:
-    """Ours and those from outside stand out."""
+    """The colour of a method; DiffInt and plugins are highlighted."""
     if is_plugin(method):
         return BOX
     return {"DiffInt": ANOMALY, "DiffInt-paper": NORMAL}.get(method, INK)
 
 
 def _weight(method: str) -> str:
-    return "bold" if method in OURS or is_plugin(method) else "normal"
+    return "bold" if method in DIFFINT_METHODS or is_plugin(method) else "normal"
 
 
 def _widening(method: str) -> float:
-    """How much wider its name is than in the plain letters that `text_width` measures."""
+    """The width of its name relative to normal weight, which `text_width` measures."""
     return 1.13 if _weight(method) == "bold" else 1.0
 
 
 def svg_bytes(figure: Figure) -> bytes:
-    """The same figure gives the same bytes.
+    """A figure as SVG; the same figure gives the same bytes.
 
-    Text stays text, which keeps files small and their differences readable. Verdana, where DejaVu
-    is not installed, is as wide; other fonts are narrower.
+    Text is stored as text, which keeps files small and their differences readable. If DejaVu is not
+    installed, Verdana is as wide; other fonts are narrower.
     """
     buffer = io.BytesIO()
     settings: Any = {
@@ -85,9 +85,9 @@ def svg_bytes(figure: Figure) -> bytes:
 
 
 def critical_difference_diagram(ranks: pandas.Series, difference: float, title: str) -> Figure:
-    """Mean ranks on an axis, a bar under those that Nemenyi's test does not tell apart.
+    """Mean ranks on an axis, with bars under ranks that do not differ by Nemenyi's test.
 
-    ranks: (methods,) mean ranks by name. difference: the critical one; NaN draws no bars.
+    ranks: (methods,) mean ranks by name. difference: the critical difference; NaN draws no bars.
     """
     ranks = ranks.sort_values(kind="stable")
     methods, places = [str(name) for name in ranks.index], ranks.to_numpy(dtype=np.float64)
@@ -99,7 +99,7 @@ def critical_difference_diagram(ranks: pandas.Series, difference: float, title: 
     figure = Figure(figsize=(_WIDTH, height), dpi=100)
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_xlim(0, _WIDTH)
-    ax.set_ylim(height, 0)  # inches from the upper left corner, as one writes
+    ax.set_ylim(height, 0)  # inches from the upper left corner
     ax.set_axis_off()
     ax.text(_EDGE, 0.24, title, size=TEXT + 1.5, color=INK, va="center", ha="left")
 
@@ -114,7 +114,7 @@ def critical_difference_diagram(ranks: pandas.Series, difference: float, title: 
         ax.plot(ends, [y, y], color=INK, linewidth=3.0, solid_capstyle="round", zorder=3)
     for i, (method, rank) in enumerate(zip(methods, places, strict=True)):
         left = i < n_left
-        row = i if left else len(methods) - 1 - i  # the outermost come first on either side
+        row = i if left else len(methods) - 1 - i  # the best and the worst are on top
         y = bars_end + 0.12 + _ROW * row
         name_end = _MARGIN - 0.25 if left else _WIDTH - _MARGIN + 0.25
         colour, bold = method_colour(method), _weight(method)
@@ -122,7 +122,7 @@ def critical_difference_diagram(ranks: pandas.Series, difference: float, title: 
         ax.plot([x[i], x[i], name_end], [_AXIS, y, y], zorder=2, **line)
         name = fitted(method, (_MARGIN - _EDGE - 0.9) / _widening(method), TEXT)
         parts = [name, f"{rank:.2f}"]
-        text = "\u2002".join(parts if left else parts[::-1])  # SVG folds plain spaces into one
+        text = "\u2002".join(parts if left else parts[::-1])  # SVG collapses ordinary spaces
         across, side = (-0.06, "right") if left else (0.06, "left")
         style: dict[str, Any] = {"color": colour, "weight": bold, "size": TEXT, "ha": side}
         ax.text(name_end + across, y + 0.04, text, va="baseline", **style)
@@ -150,7 +150,7 @@ def _draw_axis(ax: Axes, low: int, high: int, inch: float) -> None:
 
 
 def _draw_difference(ax: Axes, difference: float, inch: float) -> None:
-    """The critical difference as a length above the axis, where it is not longer than that."""
+    """The critical difference as a length above the axis, unless it is longer than the axis."""
     if np.isnan(difference):
         return
     length, y = difference * inch, 0.55
@@ -164,7 +164,7 @@ def _draw_difference(ax: Axes, difference: float, inch: float) -> None:
             ax.plot([end, end], [y - 0.05, y + 0.05], color=INK, linewidth=1.2)
         ax.text(start + length + 0.1, y, label, size=TEXT, color=INK, va="center", ha="left")
     else:
-        label += ": more than the axis is long"
+        label += ": longer than the axis"
         ax.text(start, y, label, size=TEXT, color=INK, va="center", ha="left")
 
 
@@ -174,7 +174,7 @@ def _draw_difference(ax: Axes, difference: float, inch: float) -> None:
 class TimedMethod(NamedTuple):
     """A point of the figure.
 
-    seconds: on one core. at_least: some runs were stopped. estimated: some were timed on a GPU.
+    seconds: on one core. at_least: some runs were stopped. estimated: some runs were on a GPU.
     """
 
     method: str
@@ -185,7 +185,7 @@ class TimedMethod(NamedTuple):
 
 
 def accuracy_against_time(methods: Sequence[TimedMethod], title: str, rank_name: str) -> Figure:
-    """Mean rank, best on top, over the seconds of fit and score together, on a log axis."""
+    """Mean rank, best on top, against the seconds of fit and score, on a log axis."""
     figure = new_figure(5.6, _WIDTH)
     ax = figure.add_subplot()
     plain(ax)
@@ -220,7 +220,7 @@ def _marker(one: TimedMethod) -> str:
 
 
 def _second_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Powers of ten between two limits, and where these are few, twice and five times them."""
+    """Powers of ten between two limits, and, if these are few, 2 and 5 times them."""
     powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = [1.0] if high / low > 1e3 else [1.0, 2.0, 5.0]
     ticks = [float(tick) for tick in np.outer(powers, steps).ravel() if low <= tick <= high]
@@ -240,15 +240,15 @@ def _legend(methods: Sequence[TimedMethod]) -> list[Artist]:
 
 
 def _label_points(figure: Figure, ax: Axes, methods: Sequence[TimedMethod]) -> None:
-    """Every point's name beside it, where it lies on no other name, point or line to a name."""
+    """Write every point's name beside it, without overlap of names and points."""
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # settles the layout, and with it where the points are
+    canvas.draw()  # computes the layout, and so the positions of the points
     figure.set_layout_engine("none")
     points = ax.transData.transform([(one.seconds, one.rank) for one in methods])
     taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in points]
     inside = ax.get_window_extent()
     to_data = ax.transData.inverted()
-    # Ours first: they get the places next to their points.
+    # DiffInt and plugins first: their names get the positions next to their points.
     for i in sorted(range(len(methods)), key=lambda i: _weight(methods[i].method) != "bold"):
         one, (x, y) = methods[i], points[i]
         name, bold = fitted(one.method, 1.6, SMALL), _weight(one.method)
@@ -270,7 +270,7 @@ def _label_points(figure: Figure, ax: Axes, methods: Sequence[TimedMethod]) -> N
 def _free_place(
     x: float, y: float, width: float, height: float, taken: Sequence[Bbox], inside: Bbox
 ) -> Bbox:
-    """The first place around a point, from near to far, that overlaps nothing; pixels."""
+    """The nearest box around a point that overlaps nothing, in pixels."""
     fallback = Bbox.from_bounds(x + 8, y - height / 2, width, height)
     for away in (8.0, 14.0, 22.0, 32.0, 44.0, 58.0):
         for across, up in (

@@ -1,4 +1,4 @@
-"""What is to be run: every table, method, regime and seed, and within which limits."""
+"""The grid of runs: every table, method, regime and seed, and the limits of a run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .store import Cell, Row
 
 
 class Limits(NamedTuple):
-    """For one process: seconds for the fit and again for the scoring, and resident gigabytes.
+    """Limits of one process: seconds for the fit, the same for the scoring, and resident gigabytes.
 
-    A process that trains many seeds at once gets as many times the seconds.
+    A process that trains several seeds at once gets the seconds of all of them.
     """
 
     seconds: float = 120.0
     gigabytes: float = 8.0
 
 
-def outgrown(row: Row, limits: Limits) -> bool:
-    """Whether a run ended for want of something that it would now have more of."""
+def limit_was_raised(row: Row, limits: Limits) -> bool:
+    """Whether a run exceeded a time or memory limit that is now higher."""
     if row.state == "timeout":
         return (row.time_limit or 0.0) / row.seeds_together < limits.seconds
     return row.state == "out of memory" and (row.memory_limit_gb or 0.0) < limits.gigabytes
@@ -30,11 +30,11 @@ def outgrown(row: Row, limits: Limits) -> bool:
 
 @dataclass(frozen=True)
 class Grid:
-    """What is to be run.
+    """All runs of a benchmark.
 
-    tables: files by name. methods: by name, plugins among them. slow_after, slow_seeds: where a
-    method's first seed took longer than so many seconds on a table, only so many seeds are run.
-    device: "cpu", or "cuda" for the methods that can use it.
+    tables: files by name. methods: by name, with plugins. slow_after, slow_seeds: if the first seed
+    of a method takes longer than `slow_after` seconds on a table, only `slow_seeds` seeds are run
+    there. device: "cpu", or "cuda" for the methods that can use it.
     """
 
     tables: dict[str, Path]
@@ -46,9 +46,7 @@ class Grid:
     device: str = "cpu"
 
     def runs(self) -> list[Run]:
-        """Every run, in order: table by table, seed by seed. What is the same in both regimes is
-        one run.
-        """
+        """Every run, table by table, seed by seed; runs that are equal in both regimes are one."""
         runs = []
         for table in self.tables:
             for seed in self.seeds:
@@ -64,7 +62,7 @@ class Grid:
 
 
 class Run(NamedTuple):
-    """One fit: a cell of the grid, or the same cell of both regimes."""
+    """One fit, for one cell of the grid or for the same cell of both regimes."""
 
     table: str
     method: str
@@ -74,5 +72,5 @@ class Run(NamedTuple):
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells whose rows it gives."""
+        """The cells that this run gives rows for."""
         return [Cell(self.table, self.method, regime, self.seed) for regime in self.regimes]

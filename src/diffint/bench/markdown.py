@@ -1,4 +1,4 @@
-"""Numbers and tables as the pages of a report write them."""
+"""Numbers and tables as Markdown, for the pages of a report."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterable, Sequence
 from ..core.formatting import number
 
 MISSING = "–"
-_UNBROKEN = "\u00a0"  # a space that no line ends at
+_NO_BREAK_SPACE = "\u00a0"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_WHY = {"timeout": "time", "out of memory": "memory", "ok": "no value"}
+_REASONS = {"timeout": "time", "out of memory": "memory", "ok": "no value"}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table: the first column's texts from the left, the others from the right."""
+    """A Markdown table: the first column left-aligned, the others right-aligned."""
     lines = [header, [":--"] + ["--:"] * (len(header) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def escaped(text: str, longest: int = 160) -> str:
-    """Text from outside on one line of a table, where it is not read as Markdown."""
+    """Any text as one line of a table, with Markdown characters escaped."""
     text = " ".join(text.split())
     if len(text) > longest:
         text = text[: longest - 1] + "…"
@@ -30,7 +30,7 @@ def escaped(text: str, longest: int = 160) -> str:
 
 
 def bold(text: str) -> str:
-    """For the best of a column."""
+    """Bold text, for the best value of a column."""
     return f"**{text}**"
 
 
@@ -41,13 +41,13 @@ def rank_text(rank: float, paper: float = math.nan) -> str:
 
 
 def score_text(mean: float, sd: float, rank: float, state: str, slow: bool) -> str:
-    """``0.953 ± 0.021 (3)``, or a dash and why; † where it took longer than others may."""
+    """``0.953 ± 0.021 (3)``, or a dash and the reason; † if it took longer than the time limit."""
     if math.isnan(mean):
-        return f"{MISSING} {_WHY.get(state, state)}".replace(" ", _UNBROKEN)
+        return f"{MISSING} {_REASONS.get(state, state)}".replace(" ", _NO_BREAK_SPACE)
     spread = "" if math.isnan(sd) else f" ± {sd:.3f}"
     place = f"{rank:.1f}".removesuffix(".0")
     text = f"{mean:.3f}{spread} ({place}){'†' if slow else ''}"
-    return text.replace(" ", _UNBROKEN)
+    return text.replace(" ", _NO_BREAK_SPACE)
 
 
 def p_text(p: float) -> str:
@@ -87,5 +87,5 @@ def ranges_text(numbers: Iterable[int]) -> str:
 
 
 def wrapped_names(names: Sequence[str]) -> str:
-    """Names in a row, none of them read as Markdown."""
+    """Names separated by commas, with Markdown characters escaped."""
     return ", ".join(escaped(name) for name in names)

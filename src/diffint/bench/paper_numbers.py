@@ -1,7 +1,7 @@
-"""The numbers that the paper prints for its own comparison, each with where it stands.
+"""The paper's published results, each with the table, figure or section it is from.
 
-They are over the paper's 48 tables and in its regime. Its tables with a value per table are not
-among them; the few ROC-AUCs that its other tables give are.
+They are over the paper's 48 tables and in its regime. Values per table are not included, except
+the few ROC-AUCs that the paper gives outside its value tables.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ Metric = Literal["roc_auc", "average_precision"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 N_TABLES = 48
-N_COMPLETE = 39  # of them, where every method finished
+N_COMPLETE = 39  # tables that every method finished
 N_METHODS = 23
 POOL_SIZES = {"line-up": N_METHODS, "inlier-only": 4, "contaminated": 20}
 
 
 class PaperNumber(NamedTuple):
-    """A number and the label of the paper's table, figure or section that it is from."""
+    """A number, and the label of the paper's table, figure or section that has it."""
 
     value: float
     source: str
 
 
 class RankKey(NamedTuple):
-    """What a mean rank is of.
+    """Identifies a mean rank.
 
-    pool: 'line-up' (all 23), 'inlier-only' (the 4 that train so), 'contaminated' (the other 19 and
-    DiffInt). scheme: what is done about missing runs. group: 'overall' or a scale.
+    pool: 'line-up' (all 23), 'inlier-only' (the 4 that train on inliers), 'contaminated' (the other
+    19 and DiffInt). scheme: treatment of missing runs. group: 'overall' or a scale.
     """
 
     pool: str
@@ -41,7 +41,7 @@ class RankKey(NamedTuple):
 
 
 def _ranks(source: str, pool: str, listed: str) -> dict[RankKey, PaperNumber]:
-    """Lines: scheme, group, method, rank by ROC-AUC, by average precision; '-' is not given."""
+    """Ranks from lines of scheme, group, method, and ranks by ROC-AUC and average precision."""
     found: dict[RankKey, PaperNumber] = {}
     for line in listed.strip().splitlines():
         scheme, group, method, *numbers = line.split()
@@ -84,7 +84,7 @@ RANKS: dict[RankKey, PaperNumber] = {
         C overall CBLOF 8.83 8.53
         """,
     ),
-    # DiffInt and the best baseline, which need not be the same for both metrics.
+    # DiffInt and the best baseline, which can differ between the metrics.
     **_ranks(
         "tab:ranks",
         "line-up",
@@ -133,7 +133,7 @@ RANKS: dict[RankKey, PaperNumber] = {
     ),
 }
 
-# Scheme B of the line-up once more: the paper's text differs from its own tab:rank-sens.
+# Scheme B of the line-up in the paper's text, which differs from its tab:rank-sens.
 COMPLETE_CASE = _ranks(
     "sup:strat",
     "line-up",
@@ -147,8 +147,8 @@ FRIEDMAN_CHI2 = PaperNumber(454.36, "sec:exp")  # ROC-AUC, overall; p < 10⁻⁸
 CRITICAL_DIFFERENCE = PaperNumber(5.01, "sec:exp")  # overall; about 9 to 11 by scale (tab:ranks)
 
 
-# DiffInt's ROC-AUC. tab:certify also has glass, at 0.891, and a "wbc" of 0.930, which by its 30
-# features elsewhere is WDBC.
+# DiffInt's ROC-AUC. tab:certify also has glass, with 0.891, and a "wbc" with 0.930, which must be
+# WDBC: the paper gives it 30 features.
 ROC_AUC: dict[str, PaperNumber] = {
     "14_glass": PaperNumber(0.876, "tab:ab-norm"),
     "21_Lymphography": PaperNumber(0.994, "tab:ab-norm"),

@@ -1,7 +1,7 @@
-"""What the server that runs are forked from has loaded, so that none of them waits for it.
+"""Imported by the fork server: loads and compiles what the runs need before they start.
 
-Imports and just-in-time compilation are no part of a method's time. The methods to make ready
-are named by an environment variable.
+So imports and just-in-time compilation do not count in a method's time. An environment variable
+lists the methods to prepare.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import scipy.stats  # noqa: F401
 import sklearn.metrics  # noqa: F401
 
 from .baselines import METHODS
-from .worker import ASKED
+from .worker import METHODS_VARIABLE
 
-# Their threads would not survive the fork: they are imported only. The rest fit once.
+# These start threads, which do not survive a fork, so they are only imported. Others fit once.
 _THREADED = {
     "QMCD": "pyod.models.qmcd",
     "AutoEncoder": "pyod.models.auto_encoder",
@@ -31,7 +31,7 @@ _THREADED = {
 }
 
 
-def _make_ready(name: str) -> None:
+def _prepare(name: str) -> None:
     if name not in _THREADED:
         rows = np.random.default_rng(0).random((100, 3))
         METHODS[name].make(0, len(rows)).fit(rows)
@@ -39,14 +39,14 @@ def _make_ready(name: str) -> None:
     import torch
 
     importlib.import_module(_THREADED[name])
-    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports much of torch when made
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # its first use imports much of torch
 
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    for _name in os.environ.get(ASKED, "").split(","):
+    for _name in os.environ.get(METHODS_VARIABLE, "").split(","):
         if _name in METHODS:
-            with contextlib.suppress(Exception):  # a run that needs it will say what is wrong
-                _make_ready(_name)
-    with contextlib.suppress(ImportError):  # what a run's process imports as its main module
+            with contextlib.suppress(Exception):  # a run that needs it reports the error
+                _prepare(_name)
+    with contextlib.suppress(ImportError):  # imported by each run's process as its main module
         importlib.import_module("diffint.cli")

@@ -1,4 +1,4 @@
-"""Processes for the runs: the server they are forked from, and the watch over each."""
+"""Processes of the runs: the fork server, and the limits on each process."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from typing import Any
 
 import psutil
 
-from ..cli.signals import undisturbed
+from ..cli.signals import delaying_stop_signals
 from .grid import Limits, Run
 from .store import State
-from .worker import ASKED, ONE_CORE, Job, Outcome, work
+from .worker import METHODS_VARIABLE, ONE_CORE, Job, Outcome, work
 
-LOOK_EVERY = 0.1  # seconds, at the processes' clocks and memory
-_SEARCH_EVERY = 2.0  # seconds, for further processes that they started
-_LOADING_LIMIT = 300.0  # seconds to read a table and prepare it, of no interest to anyone
-_SERVER_DIED = 255  # what multiprocessing gives as the exit code of a process lost with its server
+CHECK_EVERY = 0.1  # seconds between checks of the processes' time and memory
+_SEARCH_EVERY = 2.0  # seconds between searches for their child processes
+_LOADING_LIMIT = 300.0  # seconds to read and prepare a table, which is not timed
+_SERVER_DIED = 255  # multiprocessing's exit code for processes whose server died
 _MEGABYTE = 2**20
 
 
 class Server:
-    """What processes are forked from: it has loaded what the methods need, once."""
+    """The fork server, which loads once what the methods need."""
 
     def __init__(self, methods: Iterable[str]) -> None:
-        # Read by its libraries when they load; kept, since it may have to start again.
+        # Read by the server's libraries when they load; kept in case it has to be restarted.
         settings = {
             **ONE_CORE,
-            ASKED: ",".join(methods),
-            # A killed run cannot tidy up after itself; Python does it, and need not speak of it.
+            METHODS_VARIABLE: ",".join(methods),
+            # Python cleans up after killed runs; its warnings about that are not useful.
             "PYTHONWARNINGS": "ignore:resource_tracker",
         }
         self._before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["diffint.bench.preload"])
-        # An interrupt is the runner's to handle; the server inherits that it does not hear any.
-        hearing = threading.current_thread() is threading.main_thread()
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if hearing else None
+        # The runner handles interrupts; the server inherits that they are ignored.
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
         try:
             forkserver.ensure_running()
         finally:
@@ -52,11 +52,11 @@ class Server:
                 signal.signal(signal.SIGINT, handler)
 
     def start(self, runs: list[Run], job: Job, limits: Limits) -> WatchedProcess:
-        """A process that works on a job."""
+        """Start a process for a job."""
         return WatchedProcess(self._context, runs, job, limits)
 
     def release(self) -> None:
-        """The environment as it was."""
+        """Restore the environment variables."""
         for name, value in self._before.items():
             os.environ.pop(name, None)
             if value is not None:
@@ -64,7 +64,7 @@ class Server:
 
 
 class WatchedProcess:
-    """One process, its clock and its memory."""
+    """One process with limits on time and memory."""
 
     def __init__(self, context: Any, runs: list[Run], job: Job, limits: Limits) -> None:
         self.runs, self.job, self.limits = runs, job, limits
@@ -73,54 +73,54 @@ class WatchedProcess:
         self.outcomes: list[Outcome] = []
         self.fit_seconds: float | None = None
         self.peak_mb = 0.0
-        self.phase, self.phase_began = "loading", time.monotonic()
-        self.lost = False  # with the server that it was forked from
-        self._look_again = self._search_again = 0.0
+        self.phase, self.phase_start = "loading", time.monotonic()
+        self.lost = False  # whether it ended because its server died
+        self._next_check = self._next_search = 0.0
         self._family: list[psutil.Process] = []
         self.pipe: Connection
-        self.pipe, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(job, theirs))
-        with undisturbed():  # a process that hears half of what it should do complains loudly
+        self.pipe, child_end = context.Pipe(duplex=False)
+        self.process = context.Process(target=work, args=(job, child_end))
+        with delaying_stop_signals():  # the process would fail on a partly written job
             self.process.start()
-        theirs.close()
+        child_end.close()
 
     @property
     def ended(self) -> bool:
-        """Whether it is known how it ended."""
+        """Whether it has ended, with a known state."""
         return self.state is not None
 
-    def look(self) -> None:
-        """Hear what it has to say; enforce its limits."""
+    def check(self) -> None:
+        """Receive its messages and enforce its limits."""
         try:
             while not self.ended and self.pipe.poll():
-                self._hear(*self.pipe.recv())
+                self._receive(*self.pipe.recv())
         except (EOFError, OSError):
             self._died()
-        except Exception as error:  # someone else wrote to the pipe
-            self._end("error", f"what it said cannot be read ({type(error).__name__})")
+        except Exception as error:  # the detector wrote to the pipe
+            self._end("error", f"its message cannot be read ({type(error).__name__})")
         if not self.ended:
             self._enforce()
 
-    def _hear(self, what: str, value: Any) -> None:
+    def _receive(self, kind: str, value: Any) -> None:
         now = time.monotonic()
-        if what in ("fitting", "scoring"):
-            if what == "scoring":
-                self.fit_seconds = now - self.phase_began
-            self.phase, self.phase_began = what, now
-        elif what == "done":
+        if kind in ("fitting", "scoring"):
+            if kind == "scoring":
+                self.fit_seconds = now - self.phase_start
+            self.phase, self.phase_start = kind, now
+        elif kind == "done":
             self.outcomes, peak = value
             self._end("ok", peak_mb=peak)
         else:
-            self._end("out of memory" if what == "out of memory" else "error", value)
+            self._end("out of memory" if kind == "out of memory" else "error", value)
 
     def _enforce(self) -> None:
         now = time.monotonic()
-        if now < self._look_again:
+        if now < self._next_check:
             return
-        self._look_again = now + LOOK_EVERY
+        self._next_check = now + CHECK_EVERY
         resident = self._resident_bytes(now)
         self.peak_mb = max(self.peak_mb, resident / _MEGABYTE)
-        seconds = now - self.phase_began
+        seconds = now - self.phase_start
         limit = _LOADING_LIMIT if self.phase == "loading" else self.limits.seconds
         if resident > self.limits.gigabytes * 2**30:
             self._end(
@@ -132,10 +132,10 @@ class WatchedProcess:
             self._end("timeout", f"still {self.phase} after {limit:g} s")
 
     def _resident_bytes(self, now: float) -> int:
-        """Of the process and all it started; looking for those takes longer and is done less."""
+        """Memory of the process and its children, which are searched less often (it is slow)."""
         try:
-            if now >= self._search_again:
-                self._search_again = now + _SEARCH_EVERY
+            if now >= self._next_search:
+                self._next_search = now + _SEARCH_EVERY
                 process = psutil.Process(self.process.pid)
                 self._family = [process, *process.children(recursive=True)]
             return sum(_resident(member) for member in self._family)
@@ -150,12 +150,12 @@ class WatchedProcess:
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 how = signal.Signals(-code).name
-        # We did not kill it: when memory is short, the system does.
+        # Not killed by the runner, so by the system, which does so when memory is short.
         by_system = code == -signal.SIGKILL
         self._end(
             "out of memory" if by_system else "error",
             f"the process died while {self.phase} ({how})"
-            + (", most likely for the system's lack of memory" if by_system else ""),
+            + (", probably because the system ran out of memory" if by_system else ""),
         )
 
     def _end(self, state: State, message: str = "", peak_mb: float = 0.0) -> None:
@@ -164,7 +164,7 @@ class WatchedProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and all it started."""
+        """Kill it and all its children."""
         pid = self.process.pid
         if pid is not None:
             family = list(self._family)
@@ -172,7 +172,7 @@ class WatchedProcess:
                 family += psutil.Process(pid).children(recursive=True)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-            for process in family:  # what has left its group, or came before it had one
+            for process in family:  # children outside its process group
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             with contextlib.suppress(ProcessLookupError, PermissionError):

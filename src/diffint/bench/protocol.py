@@ -1,4 +1,4 @@
-"""What every method is given: the 48 tables, their split, scaling, and the two regimes."""
+"""The protocol: the 48 tables, the split, the scaling, and the two regimes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEST_SHARE = 0.4
 
 @dataclass(frozen=True)
 class BenchTable:
-    """A table of the evaluation, with its size as the paper lists it."""
+    """A table of the benchmark, with its size as listed in the paper."""
 
     name: str
     scale: Scale
@@ -36,7 +36,7 @@ class BenchTable:
 
     @property
     def batch_size(self) -> int:
-        """Rows per step in the paper's configuration: a matter of the whole table's rows."""
+        """Rows per step in the paper's configuration; depends on the rows of the whole table."""
         return paper_batch_size(self.n_rows)
 
 
@@ -122,7 +122,7 @@ TABLES: dict[str, BenchTable] = {
 
 
 class Trial(NamedTuple):
-    """One split as one method sees it.
+    """One split, as one method gets it.
 
     train: (train rows, features); test: (test rows, features); test_labels: (test rows,) 1 marks
     an anomaly.
@@ -134,7 +134,7 @@ class Trial(NamedTuple):
 
 
 def make_trial(table: LabelledTable, seed: int, trains_on: TrainsOn) -> Trial:
-    """The 60/40 split of a seed, not stratified; the rows in their own units."""
+    """The 60/40 split of a seed, not stratified; rows in original units."""
     train, test, train_labels, test_labels = train_test_split(
         table.x, table.y, test_size=TEST_SHARE, random_state=seed
     )
@@ -144,10 +144,10 @@ def make_trial(table: LabelledTable, seed: int, trains_on: TrainsOn) -> Trial:
 
 
 def scale_trial(trial: Trial) -> Trial:
-    """Every feature's training range to [−1, 1], test values clipped to it.
+    """Scale every feature's training range to [−1, 1], and clip test values to it.
 
-    The ends come out as −1 and 1 to the last bit, which scikit-learn's MinMaxScaler does not
-    promise: detectors that count values in bins (HBOS, ECOD) tell the difference.
+    The ends are exactly −1 and 1, which scikit-learn's MinMaxScaler does not guarantee: it matters
+    to detectors that count values in bins (HBOS, ECOD).
     """
     lower, upper = trial.train.min(axis=0), trial.train.max(axis=0)
     span = np.where(upper > lower, upper - lower, 1.0)
@@ -159,7 +159,7 @@ def scale_trial(trial: Trial) -> Trial:
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
-    """'0-9' or '0,2,5-7' as numbers, in order and each once."""
+    """Seeds from a text such as '0-9' or '0,2,5-7', sorted and unique."""
     seeds: set[int] = set()
     try:
         for part in text.split(","):
@@ -173,43 +173,43 @@ def read_seeds(text: str) -> tuple[int, ...]:
     return tuple(sorted(seeds))
 
 
-def find_tables(folder: str | Path, asked: Iterable[str] = ()) -> tuple[dict[str, Path], list[str]]:
-    """The files of the asked tables by name, smallest first, and those that are not there.
+def find_tables(folder: str | Path, names: Iterable[str] = ()) -> tuple[dict[str, Path], list[str]]:
+    """The files of tables by name, smallest first, and the names of those that are missing.
 
-    asked: names ('6_cardio' or 'cardio'), scale groups ('small'), or nothing for the evaluation's
-    48. It is an error if none is there.
+    names: tables ('6_cardio' or 'cardio') and scale groups ('small'); nothing for the benchmark's
+    48. Raises an error if none of them exists.
     """
     files = adbench_files(folder)
-    wanted = chosen_tables(asked, files)
+    wanted = chosen_tables(names, files)
     found = {name: files[name] for name in wanted if name in files}
     if not found:
-        own = f"; ask for {', '.join(list(files)[:3])} by name" if files else ""
+        hint = f"; it has {', '.join(list(files)[:3])}" if files else ""
         raise InputError(
             f"none of the tables {', '.join(wanted[:5])}{' …' if len(wanted) > 5 else ''} is in "
-            f"{str(folder)!r} (files NN_name.npz){own}"
+            f"{str(folder)!r} (files NN_name.npz){hint}"
         )
     return found, [name for name in wanted if name not in files]
 
 
-def chosen_tables(asked: Iterable[str], known: Iterable[str] = ()) -> list[str]:
-    """Names of tables from names, short names and scale groups; smallest first.
+def chosen_tables(names: Iterable[str], more: Iterable[str] = ()) -> list[str]:
+    """Full names of tables from names, short names and scale groups; smallest first.
 
-    known: further names that may be asked for, beside the evaluation's 48.
+    more: valid table names besides the benchmark's 48.
     """
-    names = list(TABLES) + [name for name in known if name not in TABLES]
-    # Of two with the same short name, the evaluation's.
-    short = {name.partition("_")[2].lower(): name for name in reversed(names)}
+    known = list(TABLES) + [name for name in more if name not in TABLES]
+    # If two tables have the same short name, it means the benchmark's.
+    short = {name.partition("_")[2].lower(): name for name in reversed(known)}
     chosen: set[str] = set()
-    for one in asked:
+    for one in names:
         if one in SCALES or one == "high":
             scale = "high-dimensional" if one == "high" else one
             chosen.update(name for name, table in TABLES.items() if table.scale == scale)
-        elif one in names or one.lower() in short:
-            chosen.add(one if one in names else short[one.lower()])
+        elif one in known or one.lower() in short:
+            chosen.add(one if one in known else short[one.lower()])
         else:
             raise InputError(
                 f"no table is called {one!r}; the scale groups are {', '.join(SCALES)}, the "
-                f"tables {', '.join(names)}"
+                f"tables {', '.join(known)}"
             )
     size = {name: t.n_rows * t.n_features for name, t in TABLES.items()}
     return sorted(chosen or TABLES, key=lambda name: (size.get(name, 0), name))

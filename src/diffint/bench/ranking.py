@@ -1,7 +1,7 @@
-"""Ranks and the tests that rest on them; nothing here knows of files, tables or methods.
+"""Ranks and statistical tests, as pure functions of values.
 
-`values` is always (tables, methods): a frame with one row per table, one column per method, higher
-is better, NaN where the method did not finish.
+`values` is always (tables, methods): a frame with one row per table and one column per method;
+higher is better, NaN if the method did not finish.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Scheme = Literal["A", "B", "C"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 ALPHA = 0.05
-TIE = 0.0005  # a smaller difference is a tie: it is lost when values are written with 3 digits
-_DIGITS = 10  # values that agree to so many are one: sums differ in the last bits by their order
+TIE = 0.0005  # smaller differences are ties: values are printed with 3 digits
+_DIGITS = 10  # values are rounded to this, as the order of a sum changes its last bits
 
 
 def ranked_tables(values: pandas.DataFrame) -> pandas.DataFrame:
-    """The tables with something to rank: those that at least one method finished."""
+    """The tables that at least one method finished."""
     return values[values.notna().any(axis=1)]
 
 
@@ -34,12 +34,12 @@ def complete_tables(values: pandas.DataFrame) -> list[str]:
 
 
 def table_ranks(values: pandas.DataFrame, scheme: Scheme = "A") -> pandas.DataFrame:
-    """(ranked tables, methods) 1 is best, ties share their mean rank.
+    """Ranks (ranked tables, methods): 1 is best, ties share their mean rank.
 
-    Methods that finished are ranked among themselves. One that did not gets
-    A: the worst rank, the number of methods;
-    B: nothing, as its table is left out;
-    C: the median of the ranks of those that finished.
+    Methods that finished are ranked among themselves. A method that did not finish gets
+    A: the worst rank, that is, the number of methods;
+    B: no rank, as the table is left out;
+    C: the median rank of those that finished.
     """
     values = ranked_tables(values)
     if scheme == "B":
@@ -51,7 +51,7 @@ def table_ranks(values: pandas.DataFrame, scheme: Scheme = "A") -> pandas.DataFr
 
 
 def mean_ranks(values: pandas.DataFrame, scheme: Scheme = "A") -> pandas.Series:
-    """(methods,) best first; NaN where no table is left."""
+    """Mean ranks (methods,), best first; NaN if no table is left."""
     ranks = table_ranks(values, scheme).mean(axis=0)
     return ranks.iloc[np.argsort(ranks.to_numpy(), kind="stable")]
 
@@ -60,16 +60,16 @@ def mean_ranks(values: pandas.DataFrame, scheme: Scheme = "A") -> pandas.Series:
 
 
 class Friedman(NamedTuple):
-    """Whether the methods' ranks differ at all."""
+    """Friedman's test of whether the methods' ranks differ."""
 
     chi2: float
     p: float
 
 
 def friedman(values: pandas.DataFrame) -> Friedman | None:
-    """Over all ranked tables, methods that did not finish tied at the end.
+    """Friedman's test over all ranked tables; methods that did not finish share the worst rank.
 
-    None where it says nothing: fewer than three methods or two tables, or all of them tied.
+    None if it cannot be made: fewer than three methods or two tables, or only ties.
     """
     ranks = table_ranks(values, "A")
     if ranks.shape[0] < 2 or ranks.shape[1] < 3 or ranks.nunique(axis=1).max() == 1:
@@ -79,7 +79,7 @@ def friedman(values: pandas.DataFrame) -> Friedman | None:
 
 
 def critical_difference(n_methods: int, n_tables: int, alpha: float = ALPHA) -> float:
-    """Nemenyi's: mean ranks further apart than this differ (Demšar 2006, q_α √(k(k+1)/6N))."""
+    """Nemenyi's critical difference of mean ranks (Demšar 2006, q_α √(k(k+1)/6N))."""
     if n_methods < 2 or n_tables < 1:
         return math.nan
     q = stats.studentized_range.ppf(1.0 - alpha, n_methods, np.inf) / math.sqrt(2.0)
@@ -87,9 +87,9 @@ def critical_difference(n_methods: int, n_tables: int, alpha: float = ALPHA) -> 
 
 
 def undecided_groups(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """First and last place of each largest run of ranks, in order, that the difference spans.
+    """First and last index of each largest group of sorted ranks within the critical difference.
 
-    None where the difference is NaN.
+    No groups if the difference is NaN.
     """
     groups: list[tuple[int, int]] = []
     for first, rank in enumerate(ranks):
@@ -104,11 +104,11 @@ def undecided_groups(ranks: Sequence[float], difference: float) -> list[tuple[in
 
 
 def compare(values: pandas.DataFrame, one: str) -> pandas.DataFrame:
-    """One method against each other, over the tables that both finished.
+    """One method compared with each other method, over the tables that both finished.
 
-    A row per opponent: n_tables, wins, ties, losses, mean_difference, and the two-sided Wilcoxon
-    signed-rank test's p and p_holm, which is corrected for the number of opponents. p is NaN where
-    there is no common table, 1 where no value differs.
+    A row per opponent: n_tables, wins, ties, losses, mean_difference, and p of the two-sided
+    Wilcoxon signed-rank test, also corrected for the number of opponents (p_holm). p is NaN if
+    there is no common table, 1 if no value differs.
     """
     rows = []
     for other in values.columns.drop(one):
@@ -134,14 +134,15 @@ def compare(values: pandas.DataFrame, one: str) -> pandas.DataFrame:
 def _wilcoxon(difference: NDArray[np.float64]) -> float:
     if not len(difference):
         return math.nan
-    moved = difference[difference != 0]
-    return float(stats.wilcoxon(moved).pvalue) if len(moved) else 1.0
+    nonzero = difference[difference != 0]
+    return float(stats.wilcoxon(nonzero).pvalue) if len(nonzero) else 1.0
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(tests,) p-values such that the chance of any false finding is held; NaN stays and is none.
+    """p-values (tests,) corrected for the number of tests; NaN stays NaN and is not counted.
 
-    Holm's step-down: the smallest of m is multiplied by m, the next by m − 1, never decreasing.
+    Holm's step-down method: the smallest of m is multiplied by m, the next by m − 1, and so on,
+    never decreasing.
     """
     corrected = np.full(len(p), np.nan)
     known = np.flatnonzero(~np.isnan(p))

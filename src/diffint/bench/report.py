@@ -1,4 +1,4 @@
-"""A folder with everything that result rows say: pages, figures, and the numbers as CSV."""
+"""Write a report of result rows to a folder: pages, figures, and CSV files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from ..tables.atomic_write import write_whole
+from ..tables.atomic_write import atomic_write
 from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
 from .pages.common import METRIC_NAMES, Report, sentence
 from .pages.comparisons import comparisons_page
@@ -33,9 +33,9 @@ def write_report(
 ) -> list[Path]:
     """Write README.md, the pages, figures and CSV files that it links to. → their paths
 
-    rows: one per table, method, regime and seed. tables, methods: what to report, by name (tables
-    also by scale group), all of it by default. progress: told how many of how many figures are
-    drawn. The same rows give the same bytes.
+    rows: one per table, method, regime and seed. tables, methods: names to report (for tables also
+    scale groups), all by default. progress: called with the number of figures drawn and the
+    total. The same rows give the same bytes.
     """
     report = Report(read_results(rows, tables, methods))
     folder = Path(folder)
@@ -53,10 +53,10 @@ def write_report(
             pages[f"tables-{regime}-{metric}.md"] = tables_page(report, regime, metric)
     content |= {name: page.encode() for name, page in pages.items()}
     content |= {name: _csv(frame) for name, frame in _frames(report).items()}
-    # Nothing is written before everything is made.
+    # Write only after everything was made without an error.
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, data in content.items():
-        write_whole(folder / name, data)
+        atomic_write(folder / name, data)
     return [folder / name for name in content]
 
 
@@ -80,7 +80,7 @@ def _csv(frame: pandas.DataFrame) -> bytes:
 
 
 def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
-    """Those that can be drawn, by file name."""
+    """The figures that can be drawn, by file name."""
     tests = report.friedman[report.friedman["pool"] == "line-up"]
     tests = tests[tests["critical_difference"].notna()]
     regimes = report.results.regimes
@@ -89,7 +89,7 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
     for test in each(tests):
         ranking = report.ranking(test.regime, "line-up", "A", test.group, test.metric)
         title = (
-            f"{sentence(METRIC_NAMES[test.metric])}, {_whose(report, test.group, test.n_tables)}, "
+            f"{sentence(METRIC_NAMES[test.metric])}, {_tables(report, test.group, test.n_tables)}, "
             f"{test.regime} regime: mean ranks of {test.n_methods} methods"
         )
         figure = critical_difference_diagram(ranking["mean_rank"], test.critical_difference, title)
@@ -100,7 +100,9 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
         points = _timed_methods(report, regime)
         if points:
             n_tables = len(report.results.values(regime, "roc_auc", report.results.methods(regime)))
-            title = f"Accuracy against time, {_whose(report, 'overall', n_tables)}, {regime} regime"
+            title = (
+                f"Accuracy against time, {_tables(report, 'overall', n_tables)}, {regime} regime"
+            )
             figure = accuracy_against_time(points, title, METRIC_NAMES["roc_auc"])
             files[f"time-{regime}.svg"] = svg_bytes(figure)
         if progress is not None:
@@ -108,8 +110,8 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
     return files
 
 
-def _whose(report: Report, group: str, n_tables: int) -> str:
-    """``36 of the paper's 48 tables``, ``11 of its 12 small tables``: what a figure is over."""
+def _tables(report: Report, group: str, n_tables: int) -> str:
+    """The tables of a figure: ``36 of the paper's 48 tables``, ``11 of 12 small tables``."""
     others = any(name not in TABLES for name in report.results.tables)
     if group == "overall":
         return f"{n_tables} tables" if others else f"{n_tables} of the paper's {N_TABLES} tables"
@@ -118,7 +120,7 @@ def _whose(report: Report, group: str, n_tables: int) -> str:
 
 
 def _timed_methods(report: Report, regime: Regime) -> list[TimedMethod]:
-    """Everyone in a regime whose time is known, with its mean rank by ROC-AUC."""
+    """The methods of a regime with a known time, with mean ranks by ROC-AUC."""
     results = report.results
     pool = "everyone" if set(results.methods(regime)) != set(results.line_up(regime)) else "line-up"
     ranks = report.ranking(regime, pool, "A", "overall", "roc_auc")["mean_rank"]

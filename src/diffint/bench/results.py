@@ -1,4 +1,4 @@
-"""Result rows as what is reported: one cell per regime, table and method."""
+"""Result rows, checked and summarised: one cell per regime, table and method."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 import pandas
 
 from ..core.errors import InputError
-from .baselines import METHODS, OURS
+from ..core.formatting import counted
+from .baselines import DIFFINT_METHODS, METHODS
 from .paper_numbers import METRICS, Metric
 from .protocol import REGIMES, SCALES, TABLES, Regime, chosen_tables
-from .store import TOO_MUCH
+from .store import LIMIT_STATES
 
 GROUPS: tuple[str, ...] = ("overall", *SCALES)
 
@@ -25,21 +26,22 @@ _NUMBERS = [
     "seeds_together", "one_core_seconds", "time_limit", "memory_limit_gb",
 ]  # fmt: skip
 _TEXTS = ["table", "method", "regime", "state", "message", "processor", "versions"]
-_FEWEST_OF_PAPER = 12  # of its 23 methods, from which on they are a line-up of their own
+_FEWEST_OF_PAPER = 12  # with fewer of its 23 methods, all methods are ranked together
 
 
 @dataclass(frozen=True)
 class Results:
-    """What was run.
+    """Result rows and their summary.
 
-    rows: one per regime, table, method and seed, as given, in order.
+    rows: one per regime, table, method and seed, sorted.
     cells: one per regime, table and method, whether it was run or not (`state`: 'ok', or why it is
         missing: 'timeout', 'out of memory', 'error', 'not run'); roc_auc, roc_auc_sd,
         average_precision, average_precision_sd, n_seeds (that finished), n_failed (seeds);
-        fit_seconds, score_seconds (means per seed, on one core), measured_fit_seconds (on whatever
-        it ran on), estimated (whether fit_seconds is), peak_memory_mb (the largest), time_limit,
-        over_limit (whether it would not have finished on one core in the baselines' time).
-    n_repeated: rows that a later one of the same table, method, regime and seed replaced.
+        fit_seconds, score_seconds (means per seed, on one core), measured_fit_seconds (on the
+        processor that was used), estimated (whether fit_seconds is an estimate), peak_memory_mb
+        (the largest), time_limit, over_limit (whether a fit on one core takes longer than the
+        baselines' time limit).
+    n_repeated: number of rows replaced by a later row of the same table, method, regime, seed.
     """
 
     rows: pandas.DataFrame
@@ -48,37 +50,37 @@ class Results:
 
     @cached_property
     def regimes(self) -> list[Regime]:
-        """Those with rows."""
-        there = set(self.rows["regime"])
-        return [regime for regime in REGIMES if regime in there]
+        """The regimes with rows."""
+        present = set(self.rows["regime"])
+        return [regime for regime in REGIMES if regime in present]
 
     @cached_property
     def tables(self) -> list[str]:
-        """In the protocol's order, unknown ones last."""
+        """The tables with rows, in the protocol's order, unknown ones last."""
         return sorted_tables(set(self.rows["table"]))
 
     @cached_property
     def absent_tables(self) -> list[str]:
-        """Of the evaluation's 48, those without any row."""
+        """Those of the benchmark's 48 tables without any row."""
         return [name for name in TABLES if name not in self.tables]
 
-    def tables_only_elsewhere(self, regime: Regime) -> list[str]:
-        """Those with rows in the other regime only."""
+    def tables_of_other_regime(self, regime: Regime) -> list[str]:
+        """The tables with rows in the other regime only."""
         here = set(self.cells.loc[self.cells["regime"] == regime, "table"])
         return [name for name in self.tables if name not in here]
 
     @cached_property
     def time_limit(self) -> float:
-        """Of the baselines, in seconds; NaN if none is given."""
-        return _baselines_limit(self.rows)
+        """The time limit of the baselines in seconds; NaN if there is none."""
+        return _baselines_time_limit(self.rows)
 
     @cached_property
     def all_methods(self) -> list[str]:
-        """Ours, those from outside, the baselines."""
+        """The methods with rows: DiffInt, plugins, baselines."""
         return sorted_methods(set(self.rows["method"]))
 
     def methods(self, regime: Regime) -> list[str]:
-        """Those with rows in a regime."""
+        """The methods with rows in a regime."""
         return self._methods[regime]
 
     @cached_property
@@ -89,8 +91,8 @@ class Results:
     def line_up(self, regime: Regime) -> list[str]:
         """The methods that are ranked together.
 
-        In the paper's regime the paper's 23 and those from outside, so that ranks compare with
-        the paper's; a small selection of methods, and the fair regime, have no such rival.
+        In the paper regime: the paper's 23 methods and plugins, so that ranks can be compared with
+        the paper's. In the fair regime, or with few of the paper's methods: all methods.
         """
         everyone = self.methods(regime)
         papers = [name for name in everyone if name in METHODS and METHODS[name].in_paper]
@@ -101,7 +103,7 @@ class Results:
     def values(
         self, regime: Regime, metric: Metric, methods: Sequence[str], group: str = "overall"
     ) -> pandas.DataFrame:
-        """(tables of the group, methods) means over seeds, NaN where missing."""
+        """Means over seeds (tables of the group, methods), NaN if missing."""
         values = self._values[regime, metric]
         if group != "overall":
             here = [name in TABLES and TABLES[name].scale == group for name in values.index]
@@ -122,25 +124,25 @@ class Results:
 def read_results(
     rows: pandas.DataFrame, tables: Sequence[str] = (), methods: Sequence[str] = ()
 ) -> Results:
-    """The rows of the asked tables and methods (all, if none is asked for), checked."""
-    lacking = [name for name in _NEEDED if name not in rows.columns]
-    if lacking:
-        raise InputError(f"the results have no column {', '.join(map(repr, lacking))}")
+    """The checked rows of these tables and methods (default: all)."""
+    missing = [name for name in _NEEDED if name not in rows.columns]
+    if missing:
+        raise InputError(f"the results have no column {', '.join(map(repr, missing))}")
     rows = _clean(rows)
     unknown = sorted(set(rows["regime"]) - set(REGIMES))
     if unknown:
-        raise InputError(f"regime {unknown[0]!r} is neither of {', '.join(REGIMES)}")
+        raise InputError(f"regime {unknown[0]!r} is not one of {', '.join(REGIMES)}")
     rows = _restricted(rows, tables, methods)
     n_all = len(rows)
     rows = rows.drop_duplicates([*_KEYS, "seed"], keep="last")
     if not (rows["state"] == "ok").any():
-        what = "no row at all" if rows.empty else f"{len(rows)} rows, but none with state 'ok'"
+        what = "no rows" if rows.empty else f"{counted(len(rows), 'row')}, none with state 'ok'"
         raise InputError(f"there is nothing to report: the results have {what}")
     order = pandas.DataFrame(
         {
             "regime": rows["regime"].map(REGIMES.index),
-            "table": rows["table"].map(_places(sorted_tables(set(rows["table"])))),
-            "method": rows["method"].map(_places(sorted_methods(set(rows["method"])))),
+            "table": rows["table"].map(_positions(sorted_tables(set(rows["table"])))),
+            "method": rows["method"].map(_positions(sorted_methods(set(rows["method"])))),
             "seed": rows["seed"],
         }
     ).sort_values([*_KEYS, "seed"])
@@ -149,38 +151,38 @@ def read_results(
 
 
 def sorted_tables(names: Iterable[str]) -> list[str]:
-    """In the protocol's order, unknown ones last by name."""
-    places = _places(TABLES)
+    """Tables in the protocol's order, unknown ones last by name."""
+    places = _positions(TABLES)
     return sorted(names, key=lambda name: (places.get(name, len(places)), name))
 
 
 def sorted_methods(names: Iterable[str]) -> list[str]:
-    """Ours, those from outside by name, the baselines in the registry's order."""
-    places = _places(METHODS)
+    """Methods in order: DiffInt, plugins by name, baselines as in `METHODS`."""
+    places = _positions(METHODS)
 
     def place(name: str) -> tuple[int, int, str]:
-        group = 0 if name in OURS else 1 if is_plugin(name) else 2
+        group = 0 if name in DIFFINT_METHODS else 1 if is_plugin(name) else 2
         return group, places.get(name, 0), name
 
     return sorted(names, key=place)
 
 
 def each(frame: pandas.DataFrame) -> Iterable[Any]:
-    """The rows of a frame, cells as attributes."""
+    """The rows of a frame, with columns as attributes."""
     return frame.itertuples(index=False)
 
 
 def is_plugin(method: str) -> bool:
-    """Whether it came from outside."""
+    """Whether a method is a plugin."""
     return method not in METHODS
 
 
-def _places(names: Iterable[str]) -> dict[str, int]:
+def _positions(names: Iterable[str]) -> dict[str, int]:
     return {name: place for place, name in enumerate(names)}
 
 
 def _clean(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Every column that is used, with its type; optional ones empty where they are not given."""
+    """Every column that is used, with its type; missing optional columns are empty."""
     clean = pandas.DataFrame(index=pandas.RangeIndex(len(rows)))
     for name in _TEXTS:
         texts = rows[name].tolist() if name in rows.columns else [""] * len(rows)
@@ -205,22 +207,22 @@ def _restricted(
         rows = rows[rows["table"].isin(chosen_tables(tables, sorted(set(rows["table"]))))]
     if methods:
         by_lower = {name.lower(): name for name in sorted(set(rows["method"]), reverse=True)}
-        strangers = [name for name in methods if name.lower() not in by_lower]
-        if strangers:
-            there = ", ".join(sorted_methods(set(rows["method"])))
-            raise InputError(f"no row is of the method {strangers[0]!r}; there are {there}")
+        unknown = [name for name in methods if name.lower() not in by_lower]
+        if unknown:
+            known = ", ".join(sorted_methods(set(rows["method"])))
+            raise InputError(f"the results have no method {unknown[0]!r}; they have {known}")
         rows = rows[rows["method"].isin([by_lower[name.lower()] for name in methods])]
     return rows
 
 
 def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """One row per regime and each of its tables and methods; `rows` in order."""
+    """One row per regime, table and method, from sorted `rows`."""
     first = rows.groupby(_KEYS, sort=False).first()[["state", "time_limit"]]
-    fine = rows[rows["state"] == "ok"].copy()
-    # Side by side on a GPU, one launch's time is that of all its seeds.
-    fine["measured"] = fine["fit_seconds"] / fine["seeds_together"]
-    fine["one_core"] = fine["one_core_seconds"].fillna(fine["measured"])
-    seeds = fine.groupby(_KEYS, sort=False)
+    ok = rows[rows["state"] == "ok"].copy()
+    # The seeds of one launch on a GPU each have the time of the whole launch.
+    ok["measured"] = ok["fit_seconds"] / ok["seeds_together"]
+    ok["one_core"] = ok["one_core_seconds"].fillna(ok["measured"])
+    seeds = ok.groupby(_KEYS, sort=False)
     finished: dict[str, pandas.Series] = {
         **{metric: seeds[metric].mean() for metric in METRICS},
         **{f"{metric}_sd": seeds[metric].std() for metric in METRICS},
@@ -234,29 +236,29 @@ def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
     cells = first.join(pandas.DataFrame(finished))
     failed = rows[rows["state"] != "ok"].groupby(_KEYS, sort=False).size()
     cells["n_failed"] = failed.reindex(cells.index).fillna(0).astype(np.int64)
-    stopped = cells["state"].isin(TOO_MUCH)
-    # An error in the first seed says nothing about the others.
+    stopped = cells["state"].isin(LIMIT_STATES)
+    # After an error in the first seed, the other seeds still count.
     cells["state"] = cells["state"].where(stopped | cells["n_seeds"].isna(), "ok")
     cells.loc[stopped, list(finished)] = np.nan
 
-    whole = []
+    keys = []
     for regime in rows["regime"].unique():
-        there = rows[rows["regime"] == regime]
-        whole += [
+        in_regime = rows[rows["regime"] == regime]
+        keys += [
             (regime, table, method)
-            for table in sorted_tables(set(there["table"]))
-            for method in sorted_methods(set(there["method"]))
+            for table in sorted_tables(set(in_regime["table"]))
+            for method in sorted_methods(set(in_regime["method"]))
         ]
-    cells = cells.reindex(pandas.MultiIndex.from_tuples(whole, names=_KEYS)).reset_index()
+    cells = cells.reindex(pandas.MultiIndex.from_tuples(keys, names=_KEYS)).reset_index()
     cells["state"] = cells["state"].fillna("not run")
     cells["n_seeds"] = cells["n_seeds"].fillna(0).astype(np.int64)
     cells["n_failed"] = cells["n_failed"].fillna(0).astype(np.int64)
     cells["estimated"] = cells["estimated"] == 1.0
     scales = {name: table.scale for name, table in TABLES.items()}
     cells.insert(2, "scale", [scales.get(table, "") for table in cells["table"]])
-    cells["over_limit"] = cells["fit_seconds"] > _baselines_limit(rows)
+    cells["over_limit"] = cells["fit_seconds"] > _baselines_time_limit(rows)
     return cells
 
 
-def _baselines_limit(rows: pandas.DataFrame) -> float:
-    return float(rows.loc[~rows["method"].isin(OURS), "time_limit"].max())
+def _baselines_time_limit(rows: pandas.DataFrame) -> float:
+    return float(rows.loc[~rows["method"].isin(DIFFINT_METHODS), "time_limit"].max())

@@ -1,4 +1,4 @@
-"""Works the grid of (table, method, regime, seed) off, every run in a process of its own."""
+"""Run the grid of (table, method, regime, seed), every run in its own process."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from multiprocessing.connection import wait
 from typing import Any, NamedTuple
 
 from .grid import Grid, Limits, Run
-from .process import LOOK_EVERY, Server, WatchedProcess
+from .process import CHECK_EVERY, Server, WatchedProcess
 from .protocol import REGIMES
-from .store import NOT_RUN, TOO_MUCH, Cell, Row, Store
+from .store import LIMIT_STATES, NOT_RUN, Cell, Row, Store
 from .worker import Job, Outcome, installed_versions, processor_name
 
 _DRAW_EVERY = 0.5  # seconds, at most
 
 
 class Event(NamedTuple):
-    """What the runner tells the display: how many runs are settled of how many, what is running,
-    and how many seconds the rest will take, if anything is known of it.
-    """
+    """Progress: numbers of settled and of all runs, what is running, estimated seconds left."""
 
     settled: int
     total: int
@@ -33,23 +31,26 @@ def run_grid(
     store: Store,
     jobs: int,
     limits: Limits,
-    tell: Callable[[Event], None] = lambda event: None,
+    show: Callable[[Event], None] = lambda event: None,
 ) -> None:
-    """Run what the store has no row for. An interrupted grid is simply run again."""
+    """Run every cell that has no row in the store; after an interrupt, run the grid again.
+
+    show: called with the progress, at most every `_DRAW_EVERY` seconds and at the end.
+    """
     dispatcher = _Dispatcher(grid, store, jobs, limits)
-    told = 0.0
+    shown = 0.0
     try:
         while dispatcher.step():
-            if time.monotonic() > told + _DRAW_EVERY:
-                tell(dispatcher.event())
-                told = time.monotonic()
-        tell(dispatcher.event())
+            if time.monotonic() > shown + _DRAW_EVERY:
+                show(dispatcher.event())
+                shown = time.monotonic()
+        show(dispatcher.event())
     finally:
         dispatcher.stop()
 
 
 class _Dispatcher:
-    """Which runs are settled, which are under way, which come next."""
+    """Decides which runs are settled, and which start next. A settled run needs no process."""
 
     def __init__(self, grid: Grid, store: Store, jobs: int, limits: Limits) -> None:
         self.grid, self.store, self.jobs, self.limits = grid, store, jobs, limits
@@ -63,7 +64,7 @@ class _Dispatcher:
         self._settle()
 
     def step(self) -> bool:
-        """Settle what is known, start what can be, wait a little; whether anything is left."""
+        """Start runs, wait a little, store the results. → whether any run is left"""
         self.store.refresh()
         while len(self.processes) < self.jobs:
             runs = self._next_runs()
@@ -71,21 +72,21 @@ class _Dispatcher:
                 break
             try:
                 self.processes.append(self._start(runs))
-            except (ConnectionError, EOFError):  # the server is gone; another will be started
+            except (ConnectionError, EOFError):  # the server died; the next start makes another
                 self._release(runs)
                 self.waiting = runs + self.waiting
                 break
         if not self.processes:
             self._settle()
-            if self.waiting:  # another run works on all that is left
+            if self.waiting:  # another command works on all remaining runs
                 time.sleep(1.0)
             return bool(self.waiting)
-        wait([process.pipe for process in self.processes], timeout=LOOK_EVERY)
+        wait([process.pipe for process in self.processes], timeout=CHECK_EVERY)
         for process in self.processes:
-            process.look()
+            process.check()
         for process in [p for p in self.processes if p.ended]:
             if process.lost and not self.lost.intersection(process.runs):
-                self.lost.update(process.runs)  # once more; then it is the detector's doing
+                self.lost.update(process.runs)  # try once more; the second time it is an error
                 self.waiting = process.runs + self.waiting
             else:
                 self.store.add(self._rows(process))
@@ -94,25 +95,25 @@ class _Dispatcher:
         return True
 
     def stop(self) -> None:
-        """End what is under way; its runs have no rows and will be run again."""
+        """Kill the running processes; their runs have no rows and will be run again."""
         for process in self.processes:
             process.kill()
         self.server.release()
 
     def event(self) -> Event:
-        """How far it is."""
+        """The progress."""
         running = [f"{p.runs[0].method} on {p.runs[0].table}" for p in self.processes]
         settled = self.total - len(self.waiting) - sum(len(p.runs) for p in self.processes)
         return Event(settled, self.total, running, self._seconds_left())
 
-    # --- What is next ------------------------------------------------------------------------
+    # --- Which runs are next -----------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Strike off the runs that have their rows or will have none."""
+        """Remove the settled runs from those waiting."""
         self.waiting = [run for run in self.waiting if not self._settle_one(run)]
 
     def _settle_one(self, run: Run) -> bool:
-        """Whether it needs no run: it has its rows (copied between regimes), or will have none."""
+        """Whether a run has its rows (copied between regimes if equal), or will have none."""
         rows = self.store.rows
         missing = [cell for cell in run.cells if cell not in rows]
         if not missing:
@@ -124,16 +125,16 @@ class _Dispatcher:
         first = rows.get(run.cells[0]._replace(seed=self.grid.seeds[0]))
         if first is None:
             return False
-        if first.state in TOO_MUCH:
+        if first.state in LIMIT_STATES:
             return True  # the table counts as missing for this method
         nth = self.grid.seeds.index(run.seed)
         return self._is_slow(first) and nth >= self.grid.slow_seeds
 
     def _known(self, run: Run) -> Row | None:
-        """What the other regime's row says of this run, if anything.
+        """The row of this run if it follows from the row of the other regime.
 
-        It is the same fit where a method trains on the same rows in both; and what was too much
-        with the inliers alone is too much with all rows.
+        It is the same fit if a method trains on the same rows in both; and a run that exceeds a
+        limit on the inliers alone also exceeds it on all rows.
         """
         method = self.grid.methods[run.method]
         for regime in REGIMES:
@@ -142,7 +143,7 @@ class _Dispatcher:
                 continue
             if method.rows_for(regime) == run.trains_on:
                 return row
-            if method.rows_for(regime) == "inliers" and row.state in TOO_MUCH:
+            if method.rows_for(regime) == "inliers" and row.state in LIMIT_STATES:
                 return replace(
                     row,
                     message=NOT_RUN + row.message,
@@ -157,7 +158,7 @@ class _Dispatcher:
         return (first.fit_seconds or 0.0) + (first.score_seconds or 0.0) > self.grid.slow_after
 
     def _next_runs(self) -> list[Run]:
-        """The first run that may start, with those that share its process; claimed."""
+        """The first run that can start, with those that share its process; they are claimed."""
         for run in self.waiting:
             if not self._may_start(run):
                 continue
@@ -165,7 +166,7 @@ class _Dispatcher:
             if self._on_gpu(run):
                 together = [r for r in self.waiting if r._replace(seed=run.seed) == run]
             claimed = [r for r in together if self.store.claim(_claim_of(r))]
-            # Another run may have written the rows between the last look and the claim.
+            # Another command may have written the rows between the last refresh and the claim.
             self.store.refresh()
             settled = {r for r in claimed if self._settle_one(r)}
             self._release(settled)
@@ -175,7 +176,7 @@ class _Dispatcher:
         return []
 
     def _may_start(self, run: Run) -> bool:
-        """Whether what could make it needless is known: the first seed, and that on fewer rows."""
+        """Whether runs that can make it unnecessary are done (first seed, fair regime)."""
         first = self.grid.seeds[0]
         if self._on_gpu(run):
             return True
@@ -207,7 +208,7 @@ class _Dispatcher:
         limits = self.limits._replace(seconds=self.limits.seconds * len(runs))
         return self.server.start(runs, job, limits)
 
-    # --- What came of it ---------------------------------------------------------------------
+    # --- Results ---------------------------------------------------------------------
 
     def _rows(self, process: WatchedProcess) -> list[Row]:
         outcomes = {outcome.seed: outcome for outcome in process.outcomes}
@@ -232,7 +233,7 @@ class _Dispatcher:
         return rows
 
     def _seconds_left(self) -> float | None:
-        """From what the same method took on the same table; else from how far the grid is."""
+        """Estimated from runs of the same method: on the same table, else by table size."""
         if not self.waiting:
             return None if not self.processes else 0.0
         taken: dict[tuple[str, str], list[float]] = {}
@@ -243,7 +244,7 @@ class _Dispatcher:
         if not taken:
             return None
         mean = {key: sum(all_) / len(all_) for key, all_ in taken.items()}
-        # Elsewhere a method is taken to need what it needed so far, by the size of the tables.
+        # On other tables the time is assumed to be proportional to the size of the table.
         rates: dict[str, list[float]] = {}
         for (table, method), seconds in mean.items():
             if table in self.sizes:

@@ -1,4 +1,4 @@
-"""The results' statistics as tidy frames, the paper's number beside each where it prints one."""
+"""Statistics of the results as tidy frames, with the paper's numbers if it has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pandas
 
-from .baselines import METHODS, OURS
+from .baselines import DIFFINT_METHODS, METHODS
 from .paper_numbers import (
     CRITICAL_DIFFERENCE,
     FRIEDMAN_CHI2,
@@ -34,11 +34,11 @@ _INLIER_POOL = ("TCCM", "AutoEncoder", "VAE")
 
 
 def pools(results: Results, regime: Regime) -> dict[str, list[str]]:
-    """Who is ranked among whom.
+    """Groups of methods that are ranked together, by name.
 
-    'line-up' is the main one. In the paper's regime 'everyone' has those too that the paper left
-    out; 'inlier-only' and 'contaminated' split its methods by what they train on, DiffInt being
-    in both: as in the paper, and in '… (DiffInt)' as recommended.
+    'line-up' is the main one. In the paper regime, 'everyone' also has the methods that are not in
+    the paper; 'inlier-only' and 'contaminated' split its methods by their training rows, with
+    DiffInt in both: as in the paper, and in '… (DiffInt)' as recommended.
     """
     everyone = results.methods(regime)
     found = {"line-up": results.line_up(regime)}
@@ -52,18 +52,18 @@ def pools(results: Results, regime: Regime) -> dict[str, list[str]]:
         if method.in_paper and method.trains_on == "everything" and name in everyone
     ]
     inliers = [name for name in _INLIER_POOL if name in everyone]
-    for ours, ending in (("DiffInt-paper", ""), ("DiffInt", " (DiffInt)")):
-        if ours in everyone and inliers:
-            found[f"inlier-only{ending}"] = [ours, *inliers]
-        if ours in everyone and contaminated:
-            found[f"contaminated{ending}"] = [ours, *contaminated]
+    for diffint, ending in (("DiffInt-paper", ""), ("DiffInt", " (DiffInt)")):
+        if diffint in everyone and inliers:
+            found[f"inlier-only{ending}"] = [diffint, *inliers]
+        if diffint in everyone and contaminated:
+            found[f"contaminated{ending}"] = [diffint, *contaminated]
     return found
 
 
-def like_the_papers(results: Results, regime: Regime, pool: str) -> bool:
-    """Whether ranks in a pool can stand beside the paper's: most of its methods are there.
+def comparable_with_paper(results: Results, regime: Regime, pool: str) -> bool:
+    """Whether ranks in a pool can be compared with the paper's: most of its methods are there.
 
-    Among four methods a rank of 4.10 would be the last one.
+    Among four methods, for example, a rank of 4.10 would be the worst.
     """
     if regime != "paper" or pool not in POOL_SIZES:
         return False
@@ -75,12 +75,12 @@ def like_the_papers(results: Results, regime: Regime, pool: str) -> bool:
 def rank_records(results: Results) -> pandas.DataFrame:
     """A row per regime, pool, scheme, group, metric and method: its mean rank, best first.
 
-    Scheme B takes the tables that every method of the line-up (and of the pool) finished.
+    Scheme B uses the tables that every method of the line-up (and of the pool) finished.
     """
     records = []
     for regime, metric in _regimes_and_metrics(results):
         found = pools(results, regime)
-        beside = {pool for pool in found if like_the_papers(results, regime, pool)}
+        comparable = {pool for pool in found if comparable_with_paper(results, regime, pool)}
         for pool, group, scheme in product(found, GROUPS, SCHEMES):
             wide = results.values(regime, metric, results.methods(regime), group)
             if scheme == "B":
@@ -89,7 +89,7 @@ def rank_records(results: Results) -> pandas.DataFrame:
             values = ranked_tables(wide[found[pool]])
             for method, rank in mean_ranks(values, scheme).items():
                 key = RankKey(pool, scheme, group, metric, str(method))
-                paper = RANKS.get(key) if pool in beside else None
+                paper = RANKS.get(key) if pool in comparable else None
                 records.append(
                     {
                         "regime": regime,
@@ -105,9 +105,9 @@ def rank_records(results: Results) -> pandas.DataFrame:
 
 
 def friedman_records(results: Results) -> pandas.DataFrame:
-    """A row per regime, pool (line-up, everyone), group and metric: do the ranks differ?
+    """A row per regime, pool (line-up, everyone), group and metric: Friedman's test.
 
-    chi2, p and critical_difference are NaN where there is too little to say.
+    chi2, p and critical_difference are NaN if there are too few methods or tables.
     """
     records = []
     for regime, metric in _regimes_and_metrics(results):
@@ -118,8 +118,8 @@ def friedman_records(results: Results) -> pandas.DataFrame:
             n_tables, n_methods = values.shape
             test = friedman(values)
             difference = critical_difference(n_methods, n_tables) if test else np.nan
-            beside = group == "overall" and like_the_papers(results, regime, pool)
-            paper_chi2 = FRIEDMAN_CHI2.value if beside and metric == "roc_auc" else np.nan
+            comparable = group == "overall" and comparable_with_paper(results, regime, pool)
+            paper_chi2 = FRIEDMAN_CHI2.value if comparable and metric == "roc_auc" else np.nan
             records.append(
                 {
                     "regime": regime,
@@ -132,37 +132,39 @@ def friedman_records(results: Results) -> pandas.DataFrame:
                     "p": test.p if test else np.nan,
                     "critical_difference": difference,
                     "paper_chi2": paper_chi2,
-                    "paper_critical_difference": CRITICAL_DIFFERENCE.value if beside else np.nan,
+                    "paper_critical_difference": CRITICAL_DIFFERENCE.value
+                    if comparable
+                    else np.nan,
                 }
             )
     return pandas.DataFrame(records)
 
 
 def comparison_records(results: Results) -> pandas.DataFrame:
-    """A row per regime, metric, one of ours or from outside, and each other method."""
+    """A row per regime, metric, DiffInt method or plugin, and each other method."""
     frames = []
     for regime, metric in _regimes_and_metrics(results):
         everyone = results.methods(regime)
         values = results.values(regime, metric, everyone)
         for method in everyone:
-            if method in OURS or is_plugin(method):
+            if method in DIFFINT_METHODS or is_plugin(method):
                 frame = compare(values, method)
                 frame.insert(0, "method", method)
                 frame.insert(0, "metric", metric)
                 frame.insert(0, "regime", regime)
                 frames.append(frame)
-    if not frames:  # neither ours nor anyone's from outside is there
-        none = pandas.DataFrame(columns=["a", "b"], dtype=np.float64)
-        frames = [compare(none, "a").iloc[:0].assign(method="", metric="", regime="")]
+    if not frames:  # no DiffInt method and no plugin
+        empty = pandas.DataFrame(columns=["a", "b"], dtype=np.float64)
+        frames = [compare(empty, "a").iloc[:0].assign(method="", metric="", regime="")]
     return pandas.concat(frames, ignore_index=True)
 
 
 def cell_records(results: Results) -> pandas.DataFrame:
     """A row per table, method, regime and metric: mean, sd, number of seeds, rank, state.
 
-    rank: among everyone in that regime, the worst for one that did not finish (scheme A);
-    line_up_rank: the same among the line-up, NaN for those that are not in it. Tables of the
-    paper without any row are there too, with no method and the state 'no rows'.
+    rank: among all methods of the regime, the worst for one that did not finish (scheme A);
+    line_up_rank: the same among the line-up, NaN for methods that are not in it. Tables of the
+    paper without any row are included, with no method and the state 'no rows'.
     """
     frames = []
     for regime, metric in _regimes_and_metrics(results):
@@ -190,21 +192,21 @@ def cell_records(results: Results) -> pandas.DataFrame:
 
 
 def time_records(results: Results) -> pandas.DataFrame:
-    """A row per regime, method and group: what it takes on one core.
+    """A row per regime, method and group: time and memory on one core.
 
-    fit_seconds, score_seconds, seconds (both): geometric means over the tables, a run that was
-    stopped at its time limit counting with that (`at_least`); other missing runs are left out.
-    peak_memory_mb: the largest. estimated: whether some fit was timed on a GPU and its time on
-    one core estimated. finished, timeout, out_of_memory, error, not_run: numbers of tables.
+    fit_seconds, score_seconds, seconds (both): geometric means over the tables; a run that was
+    stopped at its time limit counts with the limit (`at_least`), other missing runs are left out.
+    peak_memory_mb: the largest. estimated: whether some fit ran on a GPU and its time on one core
+    is an estimate. finished, timeout, out_of_memory, error, not_run: numbers of tables.
     """
     records = []
     for regime in results.regimes:
         for method in results.methods(regime):
-            mine = results.cells[
+            of_method = results.cells[
                 (results.cells["regime"] == regime) & (results.cells["method"] == method)
             ]
             for group in GROUPS:
-                cells = mine if group == "overall" else mine[mine["scale"] == group]
+                cells = of_method if group == "overall" else of_method[of_method["scale"] == group]
                 if cells.empty:
                     continue
                 stopped = (cells["state"] == "timeout") & cells["time_limit"].notna()
@@ -233,7 +235,7 @@ def time_records(results: Results) -> pandas.DataFrame:
 
 
 def _geometric_mean(seconds: pandas.Series) -> float:
-    known = seconds.dropna().clip(lower=1e-4)  # below a clock's tick there is nothing to average
+    known = seconds.dropna().clip(lower=1e-4)  # the resolution of the clock
     return float(np.exp(np.log(known).mean())) if len(known) else np.nan
 
 

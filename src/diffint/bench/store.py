@@ -1,4 +1,4 @@
-"""Result rows in one CSV file that many runs may write to at once and none can leave torn."""
+"""The results file: a CSV file that several commands can append to at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..core.errors import InputError
-from ..tables.atomic_write import write_whole
+from ..tables.atomic_write import atomic_write
 from .protocol import REGIMES, Regime
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ STATES: tuple[State, ...] = get_args(State)
 
 
 class Cell(NamedTuple):
-    """What one result row is about."""
+    """The key of a result row."""
 
     table: str
     method: str
@@ -38,13 +38,13 @@ class Cell(NamedTuple):
 class Row:
     """One result.
 
-    state, message: how it ended; the metrics are there when it is ok.
-    fit_seconds, score_seconds: wall clock; of all `seeds_together` where several shared a launch.
-    peak_memory_mb: largest resident size of its process, the preloaded libraries among it.
-    processor: what it was fitted on.
-    one_core_seconds: what the fit would take on one core, estimated, where that was a GPU.
-    time_limit, memory_limit_gb: seconds for the fit and again for the scoring of a process, and
-        its resident memory.
+    state, message: how the run ended; the metrics are given if the state is ok.
+    fit_seconds, score_seconds: wall-clock time; of all `seeds_together` that shared a launch.
+    peak_memory_mb: largest resident size of its process, including preloaded libraries.
+    processor: the processor or GPU that it was fitted on.
+    one_core_seconds: for a fit on a GPU, the estimated time of the fit on one core.
+    time_limit, memory_limit_gb: limits of its process: seconds for the fit and the same for the
+        scoring, and resident memory.
     """
 
     table: str
@@ -69,13 +69,13 @@ class Row:
 
     @property
     def cell(self) -> Cell:
-        """What it is about."""
+        """Its key."""
         return Cell(self.table, self.method, self.regime, self.seed)
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
-TOO_MUCH: tuple[State, ...] = ("timeout", "out of memory")
-# How the message of a row begins that was copied from a run on fewer rows that was too much.
+LIMIT_STATES: tuple[State, ...] = ("timeout", "out of memory")
+# Start of the message of a row that was copied from a run on fewer rows, which exceeded a limit.
 NOT_RUN = "not run; on the inliers alone: "
 _HEADER = ",".join(COLUMNS) + "\n"
 _WHOLE = ("seed", "n_train", "n_test", "seeds_together")
@@ -90,14 +90,14 @@ _REAL = (
     "memory_limit_gb",
 )
 _DECIMALS = {"peak_memory_mb": 0, "time_limit": 3, "memory_limit_gb": 3}
-_APPENDING = 0  # the byte of the lock file that is held while the results are written to
+_APPENDING = 0  # the byte of the lock file that is locked while rows are written
 _LONGEST_MESSAGE = 300
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """The rows of a results file; a last line that was cut off is not one.
+    """The rows of a results file; an incomplete last line is ignored.
 
-    Where a cell was run again, all its rows are there, and the last one counts.
+    If a cell was run again, all its rows are returned, and the last one counts.
     """
     path = Path(path)
     try:
@@ -108,31 +108,31 @@ def read_rows(path: str | Path) -> list[Row]:
 
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
-    """A results file of these rows and no others, in place of what was there."""
-    write_whole(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
+    """Write a results file with exactly these rows, replacing an existing one."""
+    atomic_write(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
-    """Rows as a frame with their fields as columns."""
+    """Rows as a data frame with their fields as columns."""
     import pandas
 
     return pandas.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
 
 
 class Store:
-    """A results file open for more rows.
+    """A results file, open for appending rows.
 
-    Beside it lies a lock file, which stays. Its first byte is held while rows are
-    written; of the others, a run holds one for every cell it works on, so that a second run does
-    something else. The system lets go of them when a process ends, however it ends.
+    A lock file is kept beside it. Its first byte is locked while rows are written. A command also
+    locks one byte for every run it works on, so that a second command works on other runs. The
+    system releases the locks when a process ends in any way.
     """
 
     def __init__(self, path: str | Path, forget: Callable[[Row], bool] = lambda row: False) -> None:
-        """forget: which of the rows that are there count as missing.
+        """forget: whether an existing row counts as missing.
 
-        They stay in the file; of several rows of a cell the last one counts.
+        Such rows stay in the file; of several rows of a cell, the last one counts.
         """
-        # One lock file, whatever links lead to the results.
+        # Links to the same file share one lock file.
         self.path = Path(os.path.realpath(path))
         if self.path.is_dir():
             raise InputError(f"{str(path)!r} is a folder; give a file name such as results.csv")
@@ -144,7 +144,7 @@ class Store:
             import fcntl  # noqa: F401
         except ImportError:
             raise InputError(
-                "the evaluation runs on Linux and macOS only: it needs their file locks"
+                "the benchmark needs file locks, which only Linux and macOS have"
             ) from None
         if self.path.exists() and not self.path.is_file():
             raise InputError(f"{str(path)!r} is not a file; give a name such as results.csv")
@@ -154,10 +154,10 @@ class Store:
             self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise InputError(f"{str(path)!r} cannot be written: {error.strerror}") from None
-        self._read_to = 0
+        self._position = 0
         self._rows: dict[Cell, Row] = {}
         with self._appending():
-            self._begin()
+            self._check_header()
         self.refresh()
         self._rows = {cell: row for cell, row in self._rows.items() if not forget(row)}
 
@@ -175,38 +175,38 @@ class Store:
 
     @property
     def rows(self) -> dict[Cell, Row]:
-        """All rows as of the last refresh, by what they are about."""
+        """All rows as of the last refresh, by cell."""
         return self._rows
 
     def refresh(self) -> None:
-        """Read what was added since, by this run or another."""
+        """Read rows that were added since the last refresh, by this command or another."""
         size = os.fstat(self._file).st_size
-        if size < self._read_to:  # cut short by someone else
-            self._read_to = 0
-        added = os.pread(self._file, size - self._read_to, self._read_to)
-        added = added[: added.rfind(b"\n") + 1]  # another run may be in the middle of a line
+        if size < self._position:  # another program shortened the file
+            self._position = 0
+        added = os.pread(self._file, size - self._position, self._position)
+        added = added[: added.rfind(b"\n") + 1]  # another command may be writing a line
         if added:
-            header = b"" if self._read_to == 0 else _HEADER.encode()
+            header = b"" if self._position == 0 else _HEADER.encode()
             for row in _parse(header + added, self.path):
                 self._rows[row.cell] = row
-            self._read_to += len(added)
+            self._position += len(added)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Write rows whose cells have none yet; all of them in one piece."""
+        """Append the rows whose cells have none yet."""
         with self._appending():
-            self._follow()
-            self._cut_torn_line()
+            self._reopen_if_replaced()
+            self._remove_incomplete_line()
             self.refresh()
             data = b"".join(_line(row) for row in rows if row.cell not in self._rows)
             try:
                 while data:
                     data = data[os.write(self._file, data) :]
-            except OSError as error:  # a full disk, most likely; the next run mends a torn line
+            except OSError as error:  # a full disk, for example
                 raise OSError(error.errno, os.strerror(error.errno or 0), str(self.path)) from None
         self.refresh()
 
     def claim(self, key: object) -> bool:
-        """Whether this run may work on something; False while another does."""
+        """Lock a run for this command; False if another command works on it."""
         import fcntl
 
         try:
@@ -216,7 +216,7 @@ class Store:
         return True
 
     def release(self, key: object) -> None:
-        """Give back what was claimed."""
+        """Unlock a claimed run."""
         import fcntl
 
         fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, _byte_of(key))
@@ -234,31 +234,31 @@ class Store:
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
 
-    def _follow(self) -> None:
-        """Go on in the file of that name where another took the place of ours.
+    def _reopen_if_replaced(self) -> None:
+        """Open the file again if it was replaced by another one.
 
-        Editors and version control do that; rows written to the old one would be lost.
+        Editors and version control do that; rows written to the old file would be lost.
         """
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(self._file), os.stat(self.path)):
                 return
         os.close(self._file)
-        self._file, self._read_to = self._open(), 0
-        self._begin()
+        self._file, self._position = self._open(), 0
+        self._check_header()
 
-    def _begin(self) -> None:
-        """Give a new file its header; refuse one that is something else."""
+    def _check_header(self) -> None:
+        """Write the header of a new file; raise an error if it is another kind of file."""
         header = _HEADER.encode()
         content = os.pread(self._file, len(header), 0)
         if content and not header.startswith(content):
-            raise _foreign(self.path)
-        if len(content) < len(header):  # new, or cut off in its first line
+            raise _not_a_results_file(self.path)
+        if len(content) < len(header):  # new, or with an incomplete first line
             os.ftruncate(self._file, 0)
             os.write(self._file, header)
-        self._cut_torn_line()
+        self._remove_incomplete_line()
 
-    def _cut_torn_line(self) -> None:
-        """Cut off a last line that a killed run left unfinished."""
+    def _remove_incomplete_line(self) -> None:
+        """Remove an incomplete last line, left by a killed command."""
         size = os.fstat(self._file).st_size
         if os.pread(self._file, 1, size - 1) != b"\n":
             content = os.pread(self._file, size, 0)
@@ -266,7 +266,7 @@ class Store:
 
 
 def _byte_of(key: object) -> int:
-    """A place in the lock file for anything that prints the same in every run."""
+    """The byte of the lock file for a key; the same in every process."""
     digest = hashlib.sha256(repr(key).encode()).digest()
     return 1 + int.from_bytes(digest[:7], "big")
 
@@ -276,7 +276,7 @@ def _line(row: Row) -> bytes:
     for name in _REAL:
         if values[name] is not None:
             values[name] = f"{values[name]:.{_DECIMALS.get(name, 6)}f}"
-    # One printable line per row, whatever a detector had to say.
+    # Messages come from detectors and can have any characters; a row is one printable line.
     words = "".join(c if c.isprintable() else " " for c in str(row.message)).split()
     values["message"] = " ".join(words)[:_LONGEST_MESSAGE]
     text = io.StringIO()
@@ -289,7 +289,7 @@ def _line(row: Row) -> bytes:
 def _parse(content: bytes, path: Path) -> list[Row]:
     lines = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
     if tuple(next(lines, ())) != COLUMNS:
-        raise _foreign(path)
+        raise _not_a_results_file(path)
     rows = []
     try:
         for line in lines:
@@ -300,7 +300,7 @@ def _parse(content: bytes, path: Path) -> list[Row]:
 
 
 def _row(line: list[str]) -> Row:
-    """A row from the values of a line; ValueError says what is wrong with them."""
+    """A row from the values of a line; raises ValueError if they are invalid."""
     if len(line) != len(COLUMNS):
         raise ValueError(f"{len(line)} values for {len(COLUMNS)} columns")
     values: dict[str, Any] = dict(zip(COLUMNS, line, strict=True))
@@ -315,12 +315,12 @@ def _row(line: list[str]) -> Row:
         raise ValueError("seed and seeds_together must be given")
     for metric in (row.roc_auc, row.average_precision):
         if (metric is None) == (row.state == "ok") or not 0.0 <= (metric or 0.0) <= 1.0:
-            raise ValueError("a row that is ok, and no other, has metrics between 0 and 1")
+            raise ValueError("rows with state ok must have metrics between 0 and 1, others none")
     return row
 
 
-def _foreign(path: Path) -> InputError:
+def _not_a_results_file(path: Path) -> InputError:
     return InputError(
         f"{str(path)!r} is not a results file of this version of `diffint bench run` (its first "
-        f"line would be {','.join(COLUMNS[:4])},… and nothing before it)"
+        f"line must be {','.join(COLUMNS[:4])},…)"
     )

@@ -1,7 +1,7 @@
-"""TCCM, the one-step flow-matching detector, written from its published description.
+"""TCCM, a one-step flow-matching detector, implemented from its published description.
 
-A network f(x, t) learns to point from a normal row x straight to the origin, f(x, t) = −x, for
-every time t in [0, 1]; the score is how far f(x, 1) misses it, ‖f(x, 1) + x‖₂.
+A network f(x, t) learns the direction from a normal row x to the origin, f(x, t) = −x, for every
+time t in [0, 1]; the score is its error at t = 1, ‖f(x, 1) + x‖₂.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import nn
 
 _HIDDEN = 256
 _TIME_WIDTH = 128
-_LARGE_TABLE = 20_000  # rows from which the larger batch is used
-_SCORED_TOGETHER = 65_536
+_LARGE_TABLE = 20_000  # with more rows than this the batch is larger
+_BLOCK_ROWS = 65_536
 
 
 class ContractionField(nn.Module):  # type: ignore[misc]
@@ -25,7 +25,7 @@ class ContractionField(nn.Module):  # type: ignore[misc]
     def __init__(self, n_features: int) -> None:
         super().__init__()
         half = _TIME_WIDTH // 2
-        # Sines and cosines of geometrically spaced frequencies, from one turn to a thousand.
+        # Sines and cosines of geometrically spaced frequencies, from 1 to 1,000.
         self.register_buffer("frequencies", torch.logspace(0.0, 3.0, half))
         self.layers = nn.Sequential(
             nn.Linear(n_features + _TIME_WIDTH, _HIDDEN),
@@ -41,13 +41,13 @@ class ContractionField(nn.Module):  # type: ignore[misc]
 
 
 class TCCM:
-    """Time-conditioned contraction matching, on rows that are scaled already.
+    """Time-conditioned contraction matching, for scaled rows.
 
     Parameters
     ----------
-    steps : of the optimiser, whatever the table's size. The authors set the number of epochs by
-        hand for every dataset, from 1 to 5000; one number of steps for all takes its place.
-    learning_rate : of Adam.
+    steps : number of optimiser steps, for any table. The authors set the number of epochs by hand
+        for every dataset, from 1 to 5000; here one number of steps is used for all.
+    learning_rate : learning rate of Adam.
     random_state : seed of the weights, the batches and the times.
     """
 
@@ -80,10 +80,10 @@ class TCCM:
 
     @torch.no_grad()
     def decision_function(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """(rows,) how far the field misses the origin at t = 1; high = anomalous."""
+        """The error of the field at t = 1. X: (rows, features) → (rows,) high = anomalous"""
         rows = torch.as_tensor(np.asarray(X), dtype=torch.float32)
-        missed = [
+        errors = [
             (self.field_(part, torch.ones(len(part))) + part).norm(dim=1)
-            for part in rows.split(_SCORED_TOGETHER)
+            for part in rows.split(_BLOCK_ROWS)
         ]
-        return torch.cat(missed).numpy().astype(np.float64)
+        return torch.cat(errors).numpy().astype(np.float64)

@@ -1,4 +1,4 @@
-"""One run of the evaluation, in a process of its own."""
+"""One run of the benchmark, executed in its own process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..tables.datasets import LabelledTable, read_adbench
 from .baselines import Method, anomaly_scores, chosen_methods
 from .protocol import TrainsOn, Trial, make_trial, scale_trial
 
-# One core is one core: no library may start threads of its own.
+# Limit every library to one thread, as runs are timed on one core.
 ONE_CORE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -35,15 +35,15 @@ ONE_CORE = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
-# The environment variable that tells the server which methods to make ready.
-ASKED = "DIFFINT_BENCH_METHODS"
-# One core's time for many epochs is estimated from the difference between these.
+# The environment variable with the methods that the server prepares.
+METHODS_VARIABLE = "DIFFINT_BENCH_METHODS"
+# The time of many epochs on one core is estimated from fits with these numbers of epochs.
 _TIMED_EPOCHS = (2, 7)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a process does: one method on one table, for one seed, or for many on a GPU."""
+    """The work of a process: one method on one table, for one seed, or for several on a GPU."""
 
     table: str
     path: Path
@@ -56,9 +56,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run measured for one seed; the seconds are those of all its job's seeds.
+    """The result of one seed; the seconds are those of all seeds of the job.
 
-    on_gpu: of a fit on a GPU, its name, and the seconds that one core would take, estimated.
+    on_gpu: for a fit on a GPU, its name, and the estimated seconds on one core.
     """
 
     seed: int
@@ -72,30 +72,30 @@ class Outcome:
 
 
 def work(job: Job, pipe: Connection) -> None:
-    """The process: tells the runner when a phase begins, then what came of it.
+    """The main function of the process: sends the start of each phase and the result.
 
     Messages are ("fitting" | "scoring", None), ("done", (outcomes, peak memory in MB)),
     ("out of memory", text) and ("error", text).
     """
-    _leave_no_orphan()
-    _be_quiet()
+    _end_with_server()
+    _silence_output()
     try:
         outcomes = run_job(job, lambda phase: pipe.send((phase, None)))
         pipe.send(("done", (outcomes, peak_memory_mb())))
     except MemoryError as error:
         pipe.send(("out of memory", str(error) or "MemoryError"))
-    except BaseException as error:  # whatever a detector raises is a result
+    except BaseException as error:  # any error of a detector is a result
         text = str(error)
-        # CUDA says it in its own way.
+        # CUDA raises its own error type for it.
         state = "out of memory" if "out of memory" in text.lower() else "error"
         pipe.send((state, f"{type(error).__name__}: {text}"))
     finally:
         pipe.close()
-        os._exit(0)  # no detector's threads or exit handlers hold up the runner
+        os._exit(0)  # do not wait for a detector's threads or exit handlers
 
 
-def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[Outcome]:
-    """Fit and score every seed of a job; `tell` hears "fitting" and "scoring"."""
+def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> list[Outcome]:
+    """Fit and score every seed of a job; `on_phase` is called with "fitting" and "scoring"."""
     table = read_adbench(job.path)
     plugins = [job.plugin] if job.plugin else []
     method = chosen_methods([] if plugins else [job.method], plugins)[job.method]
@@ -103,19 +103,19 @@ def run_job(job: Job, tell: Callable[[str], None] = lambda phase: None) -> list[
     for seed in job.seeds:
         trial = make_trial(table, seed, job.trains_on)
         if len(np.unique(trial.test_labels)) < 2:
-            raise InputError(f"the test part of seed {seed} has rows of one kind only")
+            raise InputError(f"the test part of seed {seed} has only anomalies or only inliers")
         trials.append(trial if method.scales_itself else scale_trial(trial))
     if job.device != "cpu":
-        return run_on_gpu(job, method, table, trials, tell)
+        return run_on_gpu(job, method, table, trials, on_phase)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     (seed,), (trial,) = job.seeds, trials
     _seed_everything(seed)
-    tell("fitting")
+    on_phase("fitting")
     started = time.perf_counter()
     detector = method.make(seed, len(table.x))
     detector.fit(trial.train)
     fitted = time.perf_counter()
-    tell("scoring")
+    on_phase("scoring")
     scores = anomaly_scores(detector, trial.test)
     seconds = fitted - started, time.perf_counter() - fitted
     return [_outcome(seed, trial, scores, *seconds)]
@@ -126,7 +126,7 @@ def run_on_gpu(
     method: Method,
     table: LabelledTable,
     trials: list[Trial],
-    tell: Callable[[str], None],
+    on_phase: Callable[[str], None],
 ) -> list[Outcome]:
     """All seeds of a DiffInt configuration in one launch."""
     import torch
@@ -141,11 +141,11 @@ def run_on_gpu(
         Task(trial.train, np.zeros(len(trial.train), dtype=bool), np.random.SeedSequence(seed))
         for seed, trial in zip(job.seeds, trials, strict=True)
     ]
-    tell("fitting")
+    on_phase("fitting")
     started = time.perf_counter()
     models = fit_models(tasks, table.feature_names, config, job.device)
     fitted = time.perf_counter()
-    tell("scoring")
+    on_phase("scoring")
     scores = [
         model_scores(PreparedModel(m), t.test, 1) for m, t in zip(models, trials, strict=True)
     ]
@@ -159,12 +159,12 @@ def run_on_gpu(
 
 
 def estimated_one_core_seconds(detector: Any, rows: NDArray[np.float64]) -> float:
-    """What `detector`, a DiffInt, would take to fit on one core, from a few of its epochs."""
+    """Estimated seconds of a DiffInt's fit on one core, from fits with few epochs."""
     from sklearn.base import clone
 
     n_epochs = detector.config.resolved(len(rows), len(rows)).epochs
     timed = (n_epochs,) if n_epochs <= _TIMED_EPOCHS[-1] else _TIMED_EPOCHS
-    clone(detector).set_params(epochs=1).fit(rows[:2000])  # compiles
+    clone(detector).set_params(epochs=1).fit(rows[:2000])  # compile the code first
     seconds = [_fit_seconds(clone(detector).set_params(epochs=e), rows) for e in timed]
     if len(timed) == 1:
         return seconds[0]
@@ -173,7 +173,7 @@ def estimated_one_core_seconds(detector: Any, rows: NDArray[np.float64]) -> floa
 
 
 def _fit_seconds(detector: Any, rows: NDArray[np.float64]) -> float:
-    """Processor time of a fit, as others may share the core; the best of three if it is short."""
+    """Processor time of a fit, as other processes may share the core; short fits: best of three."""
     best = np.inf
     for _ in range(3):
         started = time.process_time()
@@ -196,7 +196,7 @@ def _outcome(
         raise InputError(f"returned scores of shape {scores.shape} for {n_test} rows")
     if np.isnan(scores).any():
         raise InputError(f"returned NaN for {int(np.isnan(scores).sum())} of {n_test} rows")
-    # An infinite score is an opinion; the metrics only ask for the order.
+    # Infinite scores are valid, but the metrics need finite ones; only the order matters.
     scores = np.nan_to_num(scores, posinf=np.finfo(float).max, neginf=np.finfo(float).min)
     return Outcome(
         seed=seed,
@@ -210,13 +210,13 @@ def _outcome(
 
 
 def peak_memory_mb() -> float:
-    """Largest resident size of this process so far."""
+    """Largest resident size of this process so far, in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def processor_name() -> str:
-    """What this machine's processor calls itself."""
+    """The name of this machine's processor."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -225,7 +225,7 @@ def processor_name() -> str:
 
 
 def installed_versions() -> str:
-    """Versions of what decides the results."""
+    """Versions of the packages that affect the results."""
     found = [f"diffint {__version__}", f"python {platform.python_version()}"]
     for name in ("pyod", "scikit-learn", "numpy", "scipy", "torch"):
         with contextlib.suppress(PackageNotFoundError):
@@ -234,7 +234,7 @@ def installed_versions() -> str:
 
 
 def _seed_everything(seed: int) -> None:
-    """For detectors that take no seed and draw from the global generators."""
+    """Seed the global generators, for detectors without a seed parameter."""
     import random
 
     random.seed(seed)
@@ -246,10 +246,10 @@ def _seed_everything(seed: int) -> None:
         torch.set_num_threads(1)
 
 
-def _leave_no_orphan() -> None:
-    """A group of its own, to be killed with all it started; and it dies with the server."""
+def _end_with_server() -> None:
+    """Make a process group, which can be killed as a whole, and end when the server ends."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the runner's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner handles interrupts
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.platform == "linux":
         set_death_signal = 1  # PR_SET_PDEATHSIG
@@ -258,9 +258,9 @@ def _leave_no_orphan() -> None:
             os._exit(1)
 
 
-def _be_quiet() -> None:
-    """What detectors print and warn of would tear the progress display."""
+def _silence_output() -> None:
+    """Discard what detectors print and warn, which would disturb the progress bar."""
     warnings.simplefilter("ignore")
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
+        os.dup2(null, stream)

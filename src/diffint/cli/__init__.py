@@ -1,8 +1,8 @@
-"""The command, one file per subcommand."""
+"""The `diffint` command, one file per subcommand."""
 
 
 def main() -> None:
-    """Run the command. Everything it needs is imported here, so that parts stay cheap to import."""
+    """Run the command; imports are inside, so that importing a part of this folder stays cheap."""
     from .app import main as run
 
     run()

@@ -1,4 +1,4 @@
-"""The command itself: its subcommands, its errors, and what it does when it is interrupted."""
+"""The command's entry point: subcommands, error messages, exit codes and interrupts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(show: bool) -> None:
+    if show:
         typer.echo(f"diffint {__version__}")
         raise typer.Exit
 
@@ -53,21 +53,21 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Run the command; bad input ends with one message and exit code 2.
+    """Run the command; invalid input ends with one message and exit code 2.
 
-    ``--debug`` anywhere shows where an error came from.
+    ``--debug`` anywhere on the command line shows the traceback instead.
     """
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without our signs shows others
+            stream.reconfigure(errors="replace")  # for terminals that cannot show every character
     try:
         with handling_stop_signals(_stop), warnings.catch_warnings():
-            warnings.showwarning = _note
+            warnings.showwarning = _print_once
             app()
     except BrokenPipeError:
-        # Whoever read our output has seen enough. What is left in the buffer has no reader.
+        # The reader closed the pipe (`| head`). Discard what is left in the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
     except Stopped as stopped:
@@ -80,14 +80,14 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-_noted: set[str] = set()
+_printed: set[str] = set()
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning in a line, once."""
+def _print_once(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in one line, unless it was printed before."""
     text = str(message)
-    if text not in _noted:
-        _noted.add(text)
+    if text not in _printed:
+        _printed.add(text)
         print(f"Note: {text}.", file=sys.stderr)
 
 
@@ -99,6 +99,6 @@ def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "out of memory; try fewer columns or rows"
     if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename!r}: " if error.filename else ""
-        return f"{place}{error.strerror}"
+        path = f"{error.filename!r}: " if error.filename else ""
+        return f"{path}{error.strerror}"
     return str(error)

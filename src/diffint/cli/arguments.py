@@ -6,32 +6,38 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file that `fit` wrote.")]
+from ..core.config import SETTINGS
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file, written by `fit`.")]
 Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet or Arrow/Feather file (text also .gz or .zst); - for standard "
-        "input.",
+        help="CSV, TSV, Parquet or Arrow/Feather file (CSV and TSV also as .gz or .zst); - for "
+        "standard input.",
     ),
 ]
-Id = Annotated[str | None, typer.Option("--id", metavar="COL", help="Column that names the rows.")]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="COL", help="Column with the ids of the rows.")
+]
 Kind = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="KIND",
-        help="Of TABLE, if not by its name: csv, tsv, parquet, arrow.",
+        help="Format of TABLE: csv, tsv, parquet or arrow. Default: from its name.",
     ),
 ]
 Separator = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Between columns of text; \\t for a tab.")
+    str | None, typer.Option(metavar="CHAR", help="Column separator of text files; \\t for a tab.")
 ]
-Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal sign of text: . or ,")]
-Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text.")]
-Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")]
+Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal sign in text files: . or ,")]
+Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help=SETTINGS["n_jobs"].meaning)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rate = Annotated[
     float | None,
-    typer.Option("--fpr", help="Another share of normal rows that may be flagged."),
+    typer.Option(
+        "--fpr", help=f"{SETTINGS['false_positive_rate'].meaning} Default: as in the fit."
+    ),
 ]

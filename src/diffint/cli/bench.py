@@ -1,4 +1,4 @@
-"""``diffint bench``: compare detectors on a folder of tables, and read the comparison out."""
+"""``diffint bench``: run detectors on many tables, and report the comparison."""
 
 from __future__ import annotations
 
@@ -19,57 +19,58 @@ from .signals import Stopped
 if TYPE_CHECKING:
     from ..bench.runner import Event
 
-app = typer.Typer(help="Compare detectors on the tables of the evaluation.", no_args_is_help=True)
+app = typer.Typer(help="Compare detectors on the benchmark tables.", no_args_is_help=True)
 
 
 @app.command()
 def run(
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Folder of tables, NN_name.npz.")
+        Path, typer.Option("--data", metavar="DIR", help="Folder of ADBench tables (NN_name.npz).")
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="RESULTS", help="CSV file of result rows; added to."
+            "-o", "--output", metavar="RESULTS", help="CSV file to which results are appended."
         ),
     ],
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Comma-separated; all if not given.")
+        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all.")
     ] = "",
     plugin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]MODULE:FACTORY",
-            help="A detector of your own: an object with fit(X) and anomaly_score(X) or "
-            "decision_function(X). Repeatable; the others then run only if --methods names them.",
+            help="Your own detector: an object with fit(X) and anomaly_score(X) or "
+            "decision_function(X). Repeatable. Other methods run only if --methods lists them.",
         ),
     ] = None,
     tables: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="Comma-separated names or groups (small, medium, large, high); all 48 if not "
-            "given.",
+            help="Tables or groups (small, medium, large, high), comma-separated. Default: all 48.",
         ),
     ] = "",
-    seeds: Annotated[str, typer.Option(metavar="LIST", help="Such as 0-9 or 0,1,2.")] = "0-9",
+    seeds: Annotated[
+        str, typer.Option(metavar="LIST", help="Seeds, such as 0-9 or 0,1,2.")
+    ] = "0-9",
     regime: Annotated[
-        str | None, typer.Option(metavar="NAME", help="paper or fair; both if not given.")
+        str | None, typer.Option(metavar="NAME", help="Regime: paper or fair. Default: both.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Runs side by side, a core each; -1 for all.")
+        int, typer.Option(metavar="N", help="Parallel runs, one core each; -1 for all cores.")
     ] = -1,
     time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Seconds for a fit, and again for its scoring.")
+        float, typer.Option(metavar="S", help="Seconds for a fit, and for its scoring.")
     ] = 120.0,
     memory_limit: Annotated[
-        float, typer.Option(metavar="GB", help="Resident memory of a run.")
+        float, typer.Option(metavar="GB", help="Resident memory of one run.")
     ] = 8.0,
     slow_after: Annotated[
         float | None,
         typer.Option(
             metavar="S",
-            help="A method whose first seed takes longer than this on a table runs only "
+            help="If the first seed of a method takes longer than this on a table, run only "
             "--slow-seeds seeds there.",
         ),
     ] = None,
@@ -78,28 +79,30 @@ def run(
         str,
         typer.Option(
             metavar="STATES",
-            help="Run again what ended so, with another limit perhaps: comma-separated timeout, "
-            "out of memory, error.",
+            help="Repeat runs that ended in these states, comma-separated: timeout, out of memory, "
+            "error.",
         ),
     ] = "",
     device: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="auto, cpu or cuda: where DiffInt trains; on a GPU all seeds of a table at once.",
+            help="Where DiffInt trains: auto, cpu or cuda. A GPU trains all seeds of a table at "
+            "once.",
         ),
     ] = "auto",
 ) -> None:
     """Run every method on every table, and add the results to a file.
 
-    Each run has a process of its own with limits on time and memory. Interrupt it whenever you
-    like: the same command goes on where it stopped, and two at once share the work.
+    Each run has its own process with limits on time and memory. After an
+    interrupt, the same command continues where it stopped. Two commands with
+    the same output share the work.
 
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import OURS, chosen_methods
-    from ..bench.grid import Grid, Limits, outgrown
+    from ..bench.baselines import DIFFINT_METHODS, chosen_methods
+    from ..bench.grid import Grid, Limits, limit_was_raised
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
@@ -107,16 +110,16 @@ def run(
     from ..tables.datasets import read_adbench
 
     chosen = chosen_methods(names(methods), plugin or [])
-    if any(name not in OURS and not method.plugin for name, method in chosen.items()):
+    if any(name not in DIFFINT_METHODS and not method.plugin for name, method in chosen.items()):
         needs(("pyod", "pyod"), ("torch", "torch"))
     if regime is not None and regime not in REGIMES:
         raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
-    again = [state for state in STATES if state in names(retry)]
-    strange = [state for state in names(retry) if state not in again or state == "ok"]
-    if strange:
-        raise InputError(f"--retry {strange[0]!r} is not one of {', '.join(STATES[1:])}")
+    retried = [state for state in STATES if state in names(retry)]
+    unknown = [state for state in names(retry) if state not in retried or state == "ok"]
+    if unknown:
+        raise InputError(f"--retry {unknown[0]!r} is not one of {', '.join(STATES[1:])}")
     if jobs == 0 or jobs < -1:
-        raise InputError(f"--jobs {jobs} must be a number of runs, or -1 for one on every core")
+        raise InputError(f"--jobs {jobs} must be a positive number of runs, or -1 for one per core")
     jobs = resolve_jobs(jobs)
     for option, value in (
         ("--time-limit", time_limit),
@@ -128,7 +131,7 @@ def run(
             raise InputError(f"{option} {value:g} must be above 0")
     files, absent = find_tables(data, names(tables))
     for path in files.values():
-        read_adbench(path)  # a bad table is refused before anything is run
+        read_adbench(path)  # an invalid table raises an error before any run
     grid = Grid(
         tables=files,
         methods=chosen,
@@ -136,32 +139,32 @@ def run(
         seeds=read_seeds(seeds),
         slow_after=slow_after,
         slow_seeds=slow_seeds,
-        device=_device(device, any(name in OURS for name in chosen)),
+        device=_device(device, any(name in DIFFINT_METHODS for name in chosen)),
     )
     limits = Limits(time_limit, memory_limit)
 
     def forget(row: Row) -> bool:
-        return row.state in again or outgrown(row, limits)
+        return row.state in retried or limit_was_raised(row, limits)
 
     with Store(output, forget) as store:
         if absent:
             typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
         before = len(store.rows)
         try:
-            with display() as tell:
-                run_grid(grid, store, jobs, limits, tell)
+            with progress_bar() as show:
+                run_grid(grid, store, jobs, limits, show)
         except Stopped as stopped:
             typer.echo(
-                f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}, and the "
-                "same command goes on from there",
+                f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}; "
+                "run the same command to continue",
                 err=True,
             )
             raise SystemExit(stopped.exit_code) from None
-        asked = {cell for one in grid.runs() for cell in one.cells}
-        rows = [row for cell, row in store.rows.items() if cell in asked]
+        requested = {cell for one in grid.runs() for cell in one.cells}
+        rows = [row for cell, row in store.rows.items() if cell in requested]
     states = Counter(row.state for row in rows)
     typer.echo(
-        f"{counted(len(store.rows) - before, 'new row')} in {output}; of those asked for: "
+        f"{counted(len(store.rows) - before, 'new row')} in {output}; requested rows: "
         + ", ".join(f"{n} {state}" for state, n in states.most_common())
         + "."
     )
@@ -169,28 +172,28 @@ def run(
     for (method, state, message), n in failed.most_common(_MOST_FAILURES):
         typer.echo(f"  {method}, {state}: {message} ({counted(n, 'row')})")
     if len(failed) > _MOST_FAILURES:
-        typer.echo(f"  and {len(failed) - _MOST_FAILURES} other reasons; see {output}")
+        typer.echo(f"  and {len(failed) - _MOST_FAILURES} more; see {output}")
 
 
 @app.command()
 def report(
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="Files that `bench run` wrote."),
+        typer.Argument(metavar="RESULTS...", help="Files written by `bench run`."),
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write into.")
     ],
     tables: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these tables or groups; comma-separated.")
+        str, typer.Option(metavar="NAMES", help="Only these tables or groups, comma-separated.")
     ] = "",
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these methods; comma-separated.")
+        str, typer.Option(metavar="NAMES", help="Only these methods, comma-separated.")
     ] = "",
 ) -> None:
-    """Rank the methods: tables, tests and diagrams from result rows.
+    """Rank the methods: write tables, tests and diagrams from result rows.
 
-    Several files are read as one, so that your own detector's rows can stand beside others'.
+    Several files are read as one, to compare your detector with other results.
 
     Example: diffint bench report docs/results/bench/rows.csv mine.csv -o ranking
     """
@@ -198,39 +201,38 @@ def report(
     from ..bench.store import frame_of, read_rows
 
     if output.exists() and not output.is_dir():
-        raise InputError(f"{str(output)!r} is a file; -o names a folder to write into")
+        raise InputError(f"{str(output)!r} is a file; give a folder with -o")
     rows = frame_of([row for path in results for row in read_rows(path)])
     written = write_report(rows, output, tables=names(tables), methods=names(methods))
-    typer.echo(f"{counted(len(written), 'file')} in {output}; begin with {output / 'README.md'}")
+    typer.echo(f"{counted(len(written), 'file')} in {output}; start with {output / 'README.md'}")
 
 
-_MOST_FAILURES = 10  # are told at the end of a run
+_MOST_FAILURES = 10  # listed at the end of a run
 
 
 def names(text: str) -> list[str]:
-    """'a, b' as a list."""
+    """The names in a comma-separated text."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def needs(*packages: tuple[str, str]) -> None:
-    """Refuse in a line what needs a package that is not installed."""
+    """Raise an error if a package is not installed. packages: (module, project) names"""
     missing = [project for module, project in packages if importlib.util.find_spec(module) is None]
     if missing:
         raise InputError(
-            f"the evaluation needs {listed(missing)}; install it with "
-            "pip install 'diffint-ad[bench]'"
+            f"the benchmark needs {listed(missing)}; install with pip install 'diffint-ad[bench]'"
         )
 
 
-def _device(asked: str, used: bool) -> str:
+def _device(device: str, used: bool) -> str:
     from ..engine.devices import resolve_device
 
-    return resolve_device(asked, float("inf")) if used else "cpu"
+    return resolve_device(device, float("inf")) if used else "cpu"
 
 
 @contextmanager
-def display() -> Iterator[Callable[[Event], None]]:
-    """What draws how far the runs are, with the time left; nothing where there is no terminal."""
+def progress_bar() -> Iterator[Callable[[Event], None]]:
+    """A function that shows the progress of the runs on a terminal, with the time left."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda event: None
         return

@@ -1,4 +1,4 @@
-"""``diffint constraints``: what a model learned."""
+"""``diffint constraints``: show what a model learned."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def constraints(
     features: Annotated[int, typer.Option(metavar="N", min=1, help="Features to list.")] = 10,
     patterns: Annotated[int, typer.Option(metavar="N", min=1, help="Patterns to show.")] = 5,
     each: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Constraints to show of each pattern.")
+        int, typer.Option(metavar="N", min=1, help="Ranges to show for each pattern.")
     ] = 3,
     as_json: arguments.Json = False,
 ) -> None:
-    """Show what a model learned: the features that matter and the ranges it holds rows to.
+    """Show what a model learned: the important features and the ranges of its patterns.
 
     Example: diffint constraints payments.diffint --patterns 3
     """

@@ -1,4 +1,4 @@
-"""``diffint demo``: the whole way on the embedded table."""
+"""``diffint demo``: fit, score, explain and report on the embedded table."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _REASONS = 3
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to put the files.")] = Path("demo"),
-    top: Annotated[int, typer.Option(min=1, help="How many rows to show.")] = 10,
+    folder: Annotated[Path, typer.Option(help="Folder for the output files.")] = Path("demo"),
+    top: Annotated[int, typer.Option(min=1, help="Number of rows to show.")] = 10,
 ) -> None:
-    """Go the whole way on the embedded table: fit, score, explain, and write a report.
+    """Run all steps on the embedded table: fit, score, explain, and write a report.
 
-    The table holds 569 biopsies with 30 measurements each. The detector learns from benign ones
-    alone; malignant ones are what it should find.
+    The table has 569 biopsies with 30 measurements each. The detector is
+    trained on benign rows only and should flag the malignant ones.
 
     Example: diffint demo --folder /tmp/demo --top 5
     """
@@ -45,10 +45,10 @@ def demo(
     from ..tables.datasets import breast_cancer
 
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{str(folder)!r} is a file; name a folder with --folder")
-    folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad place costs none
+        raise NotADirectoryError(f"{str(folder)!r} is a file; give a folder with --folder")
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, to fail early
     console = Console(highlight=False)
-    console.width = max(console.width, 80)  # what the table needs; a narrower terminal wraps
+    console.width = max(console.width, 80)  # the width of the printed table
     table = breast_cancer()
     train = _training_rows(table.y)
     test = np.flatnonzero(~train)
@@ -68,13 +68,13 @@ def demo(
     labels = table.y[test]
     _show_rows(console, explanation, test, labels, top)
     worst = int(np.argmax(scores))
-    words = explanation.text(worst, 1).replace(f"Row {worst}:", f"Row {test[worst]}:", 1)
-    console.print(f"\nThe first of them in words. {words}")
-    console.print(f"\n{_an_almost_normal_row(detector, frame.iloc[test], flagged, scores)}")
+    details = explanation.text(worst, 1).replace(f"Row {worst}:", f"Row {test[worst]}:", 1)
+    console.print(f"\nThe first of them in detail. {details}")
+    console.print(f"\n{_nearly_normal_row(detector, frame.iloc[test], flagged, scores)}")
 
     hits = int((flagged & (labels == 1)).sum())
     console.print(
-        f"\nOn the {len(test)} test rows, against labels the detector never saw: "
+        f"\nOn the {len(test)} test rows, with labels that the detector did not use: "
         f"AUROC {roc_auc_score(labels, scores):.3f}, "
         f"average precision {average_precision_score(labels, scores):.3f}."
     )
@@ -91,9 +91,9 @@ def demo(
     write_report(detector, str(rows), str(report), ReadingOptions())
     for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
         console.print(f"{what + ':':<10} {path}", soft_wrap=True)
-    # Not everyone who runs `make demo` has the environment's commands at hand.
-    own = Path(sys.executable).with_name("diffint")
-    command = own if shutil.which("diffint") is None and own.exists() else "diffint"
+    # After `make demo` the environment's commands may not be on the PATH.
+    installed = Path(sys.executable).with_name("diffint")
+    command = installed if shutil.which("diffint") is None and installed.exists() else "diffint"
     console.print(
         f"\nOpen the report in a browser, or try next:\n"
         f"  {command} explain {model} {rows} --top 1\n"
@@ -111,14 +111,15 @@ def _training_rows(y: NDArray[np.int64]) -> NDArray[np.bool_]:
     return train
 
 
-def _an_almost_normal_row(
+def _nearly_normal_row(
     detector: DiffInt, rows: Any, flagged: NDArray[np.bool_], scores: NDArray[np.float64]
 ) -> str:
-    """What would have made the flagged row with the lowest score normal."""
+    """Which changes would make the flagged row with the lowest score normal."""
     lowest = np.flatnonzero(flagged)[np.argmin(scores[flagged])]
     text = detector.nearest_normal(rows.iloc[[lowest]]).text(0)
     return (
-        f"And row {rows.index[lowest]}, flagged by a hair,{text.removeprefix('Row 0').lstrip(':')}"
+        f"Row {rows.index[lowest]}, just above the threshold,"
+        f"{text.removeprefix('Row 0').lstrip(':')}"
     )
 
 
@@ -129,10 +130,10 @@ def _show_rows(
     labels: NDArray[np.int64],
     top: int,
 ) -> None:
-    """The rows with the highest scores and the features that are most responsible."""
+    """Print the rows with the highest scores and the features with the largest shares."""
     shown = np.argsort(-explanation.score, kind="stable")[:top]
     grid = Table(
-        title=f"The {len(shown)} most anomalous test rows and the ranges they left",
+        title=f"The {len(shown)} most anomalous test rows and their ranges",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=0,

@@ -1,4 +1,4 @@
-"""``diffint explain``: why single rows of a table score as they do."""
+"""``diffint explain``: explain the scores of single rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from ..core.errors import InputError
+from ..core.formatting import counted
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
@@ -24,19 +25,23 @@ def explain(
     model: arguments.Model,
     table: arguments.Table,
     row: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The row with this number, from 1.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Explain the row with this number, from 1."),
     ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id-column", metavar="COL", help="Column that names the rows.")
+        str | None,
+        typer.Option("--id-column", metavar="COL", help="Column with the ids of the rows."),
     ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", metavar="X", help="The row called X in --id-column.")
+        str | None, typer.Option("--id", metavar="X", help="Explain the rows with the id X.")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The N rows with the highest scores.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Explain the N rows with the highest scores."),
     ] = None,
     n_reasons: Annotated[
-        int, typer.Option("--reasons", metavar="N", min=1, help="Features to name at most.")
+        int,
+        typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
     ] = 5,
     fpr: arguments.Rate = None,
     as_json: arguments.Json = False,
@@ -46,7 +51,7 @@ def explain(
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
 ) -> None:
-    """Say why rows score as they do: by number, by id, or the highest scores.
+    """Explain the scores of rows, chosen by number, by id or by highest score.
 
     Example: diffint explain payments.diffint new.csv --top 3
     """
@@ -54,12 +59,12 @@ def explain(
     from ..explain.nearest_normal import nearest_normal
 
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
-        raise InputError("name the rows to explain by one of --row N, --id X and --top N")
+        raise InputError("choose the rows to explain with one of --row N, --id X and --top N")
     detector = load_detector(model, jobs, fpr)
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         if row_id is not None and id_column is None:
-            raise InputError("--id needs --id-column COL, the column that holds the ids")
+            raise InputError("--id needs --id-column COL, the column with the ids")
         batch = _rows(detector, file, row, id_column, row_id, top, jobs)
     threshold = -detector.offset_
     why = explain_rows(detector.prepared, batch.values, threshold)
@@ -72,8 +77,8 @@ def explain(
     for i, name in enumerate(names):
         text = why.text(i, n_reasons).removeprefix(f"Row {i}")
         if why.flagged[i]:
-            said = nearest.text(i).removeprefix(f"Row {i}")
-            text += f"\n  It{said}" if nearest.found[i] else f"\n  N{said.removeprefix(': n')}"
+            change = nearest.text(i).removeprefix(f"Row {i}")
+            text += f"\n  It{change}" if nearest.found[i] else f"\n  N{change.removeprefix(': n')}"
         texts.append(f"Row {name}{text}")
     typer.echo("\n\n".join(texts))
 
@@ -87,7 +92,7 @@ def _rows(
     top: int | None,
     jobs: int,
 ) -> ScoredBatch:
-    """The rows asked for; all of those that have the same id."""
+    """The rows to explain; with an id, all rows that have it."""
     highest = Highest(top or 1)
     found: list[ScoredBatch] = []
     count = 0
@@ -98,15 +103,15 @@ def _rows(
         elif row is not None and row <= count:
             return batch.where(batch.numbers == row)
         elif row_id is not None:
-            called = np.array([str(name) == row_id for name in batch.ids or []], dtype=bool)
-            found += [batch.where(called)] if called.any() else []
+            matching = np.array([str(name) == row_id for name in batch.ids or []], dtype=bool)
+            found += [batch.where(matching)] if matching.any() else []
     if highest.rows is not None:
         return highest.rows
     if found:
         return joined(found)
     if row is not None:
-        raise InputError(f"there is no row {row:,}; {file.name} has {count:,}")
-    raise InputError(f"no row of {file.name} is called {row_id!r} in column {id_column!r}")
+        raise InputError(f"there is no row {row:,}; {file.name} has {counted(count, 'row')}")
+    raise InputError(f"no row of {file.name} has the id {row_id!r} in column {id_column!r}")
 
 
 def _as_json(

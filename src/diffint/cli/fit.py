@@ -1,4 +1,4 @@
-"""``diffint fit``: a table to a model file."""
+"""``diffint fit``: fit a detector on a table and write a model file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..core.config import PRESETS
+from ..core.config import PRESETS, SETTINGS
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
-from ..tables.atomic_write import check_place
+from ..tables.atomic_write import check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .streaming import check_columns
@@ -20,39 +20,46 @@ from .streaming import check_columns
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
-_HELD_OUT = 0.2  # of the rows, to measure on where anomalies are known
+_RATE, _DEVICE = SETTINGS["false_positive_rate"], SETTINGS["device"]
+_HELD_OUT = 0.2  # share of the rows for measuring accuracy if anomalies are known
 
 
 def fit(
     table: arguments.Table,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="MODEL", help="To be written.")],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="MODEL", help="Model file to write.")
+    ],
     label: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column with 1 (or true) for known anomalies: left out of training, used to "
-            "measure AUROC and average precision on rows held out.",
+            help="Column with 1 (or true) for known anomalies. They are not used for training, but "
+            "to measure AUROC and average precision on held-out rows.",
         ),
     ] = None,
     id_column: arguments.Id = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column to leave out; repeatable.")
     ] = None,
-    fpr: Annotated[float, typer.Option(help="Share of normal rows that may be flagged.")] = 0.01,
-    preset: Annotated[str, typer.Option(help="recommended or paper.")] = "recommended",
+    fpr: Annotated[float, typer.Option(help=_RATE.meaning)] = _RATE.default,
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="Set of defaults: recommended or paper.")
+    ] = "recommended",
     decoder: Annotated[
-        str | None, typer.Option(help="free or certified (scores with proven bounds).")
+        str | None, typer.Option(metavar="NAME", help=SETTINGS["decoder"].meaning)
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
+    device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
 ) -> None:
-    """Learn what normal rows look like, and write it to a model file.
+    """Learn what normal rows look like, and write a model file.
 
     Example: diffint fit payments.csv -o payments.diffint --label fraud --id payment_id
     """
@@ -60,8 +67,8 @@ def fit(
 
     started = time.perf_counter()
     if output == "-":
-        raise InputError("a model does not go to standard output; name a file with -o")
-    check_place(output)  # before the work, not after it
+        raise InputError("a model cannot be written to standard output; give a file with -o")
+    check_writable(output)  # before the work, to fail early
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,
@@ -74,14 +81,14 @@ def fit(
     how = ReadingOptions(kind, separator, decimal, encoding)
     with open_table(table, how) as file:
         if label is not None and label == id_column:
-            raise InputError(f"{label!r} cannot be both the label and the id")
+            raise InputError(f"{label!r} cannot be both the label and the id column")
         check_columns(file, ignore or [], "--ignore names")
         check_columns(file, [id_column] if id_column else [], "--id names")
         check_columns(file, [label] if label else [], "--label names")
-        reasons = dict.fromkeys(ignore or [], "--ignore")
-        reasons |= {id_column: "--id"} if id_column else {}
-        reasons |= {label: "the label"} if label else {}
-        features = [column for column in file.columns if column not in reasons]
+        unused = dict.fromkeys(ignore or [], "--ignore")
+        unused |= {id_column: "--id"} if id_column else {}
+        unused |= {label: "the label"} if label else {}
+        features = [column for column in file.columns if column not in unused]
         if not features:
             raise InputError(f"{file.name} has no column left to learn from")
         values, anomalies = _read(file, features, label)
@@ -89,7 +96,7 @@ def fit(
     import pandas
 
     frame = pandas.DataFrame(values, columns=features, copy=False)
-    said = [] if label is None else [_measured(detector, frame, anomalies)]
+    accuracy = [] if label is None else [_accuracy(detector, frame, anomalies)]
     detector.fit(frame, anomalies=anomalies)
     detector.id_column_ = id_column
     detector.save(output)
@@ -100,19 +107,19 @@ def fit(
     ]
     if training.n_known_anomalies:
         lines.append(f"Left out {counted(training.n_known_anomalies, 'known anomaly')}.")
-    if reasons:
-        ignored = [f"{column!r} ({why})" for column, why in reasons.items()]
-        lines.append(f"Not used: {listed(ignored)}.")
-    lines += said
+    if unused:
+        columns = [f"{column!r} ({why})" for column, why in unused.items()]
+        lines.append(f"Not used: {listed(columns)}.")
+    lines += accuracy
     threshold = -detector.offset_
     calibration = detector.model_.calibration
     if not calibration.held_out:
-        means = "the threshold rests on training rows, and is optimistic"
+        meaning = "the threshold is based on training rows and is optimistic"
     elif calibration.reaches(fpr):
-        means = f"{number(100 * fpr)} % of normal rows"
+        meaning = f"{number(100 * fpr)} % of normal rows"
     else:
-        means = f"the highest of {len(calibration.scores)} rows left out"
-    lines.append(f"A row is flagged above a score of {number(threshold)}: {means}.")
+        meaning = f"the highest score of {counted(len(calibration.scores), 'row')} left out"
+    lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
     lines.append(f"Model file: {output}")
     for line in lines:
         typer.echo(line)
@@ -130,7 +137,7 @@ def _settings(preset: str, decoder: str | None, epochs: int | None) -> dict[str,
 def _read(
     file: TableFile, features: list[str], label: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """All rows, and which of them are marked as anomalies."""
+    """All rows (rows, features), and which of them are known anomalies (rows,)."""
     parts, marks = [], []
     for first, batch in file.batches(features + ([label] if label else [])):
         parts.append(file.numbers(batch, features, first, can_ignore=True))
@@ -145,19 +152,19 @@ def _read(
         marks.append(mark == 1)
     values = np.concatenate(parts)
     if len(values) < 2:
-        raise InputError(f"{file.name} has {counted(len(values), 'row')}; it takes at least 2")
+        raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
     return values, np.concatenate(marks)
 
 
-def _measured(detector: DiffInt, frame: Any, anomalies: NDArray[np.bool_]) -> str:
-    """AUROC and average precision on rows held out from a fit of its own."""
+def _accuracy(detector: DiffInt, frame: Any, anomalies: NDArray[np.bool_]) -> str:
+    """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score
     from sklearn.model_selection import train_test_split
 
     n_known = int(anomalies.sum())
     if n_known < 2 or (~anomalies).sum() < 20:
-        return f"Too few rows to measure on: {counted(n_known, 'known anomaly')}."
+        return f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     train, test = train_test_split(
         np.arange(len(frame)),
         test_size=_HELD_OUT,
@@ -168,9 +175,9 @@ def _measured(detector: DiffInt, frame: Any, anomalies: NDArray[np.bool_]) -> st
     scores = clone(detector).fit(frame.iloc[normal]).anomaly_score(frame.iloc[test])
     truth = anomalies[test]
     if truth.all() or not truth.any():
-        return f"Too few rows to measure on: {counted(n_known, 'known anomaly')}."
+        return f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     return (
-        f"On {len(test):,} rows held out ({counted(int(truth.sum()), 'anomaly')}), by a fit "
+        f"On {len(test):,} rows held out ({counted(int(truth.sum()), 'anomaly')}), with a fit "
         f"without them: AUROC {roc_auc_score(truth, scores):.3f}, average precision "
         f"{average_precision_score(truth, scores):.3f}."
     )

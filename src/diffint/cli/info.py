@@ -1,4 +1,4 @@
-"""``diffint info``: what a model file holds."""
+"""``diffint info``: show what a model was trained on and its settings."""
 
 from __future__ import annotations
 

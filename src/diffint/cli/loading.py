@@ -1,4 +1,4 @@
-"""A model file named on the command line."""
+"""Load a model file given on the command line, and find the id column."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffInt:
-    """The detector in a model file, or an error that says what is wrong with it.
+    """The detector in a model file; raises an error that says what is wrong with the file.
 
-    fpr: another false-positive rate than the model's own.
+    fpr: replaces the model's false-positive rate.
     """
     from ..estimator import DiffInt
 
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}; `diffint fit` writes one")
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path!r} is a folder; name a model file")
+        raise IsADirectoryError(f"{path!r} is a folder; give a model file")
     if os.path.getsize(path) == 0:
         raise InputError(f"{path!r} is empty, not a model file")
     detector = DiffInt.load(path)
@@ -32,7 +32,7 @@ def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffIn
     return detector
 
 
-def id_column_of(detector: DiffInt, table: TableFile, asked: str | None) -> str | None:
-    """The column that names the rows: the one asked for, or else the one known from the fit."""
-    known = detector.id_column_
-    return known if asked is None and known in table.columns else asked
+def id_column_of(detector: DiffInt, table: TableFile, given: str | None) -> str | None:
+    """The column with the ids: the given one, else that of the fit if the table has it."""
+    fitted = detector.id_column_
+    return fitted if given is None and fitted in table.columns else given

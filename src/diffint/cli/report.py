@@ -1,4 +1,4 @@
-"""``diffint report``: flagged rows and their reasons as a page."""
+"""``diffint report``: write an HTML report of a table's flagged rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ..core.formatting import counted
-from ..tables.atomic_write import check_place, write_whole
+from ..tables.atomic_write import atomic_write, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
@@ -27,12 +27,12 @@ def report(
     output: Annotated[
         str,
         typer.Option(
-            "-o", "--output", metavar="HTML", help="To be written; - for standard output."
+            "-o", "--output", metavar="HTML", help="File to write; - for standard output."
         ),
     ] = "report.html",
     id_column: arguments.Id = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Flagged rows to show at most.")
+        int, typer.Option(metavar="N", min=1, help="Largest number of flagged rows to show.")
     ] = MOST_SHOWN,
     fpr: arguments.Rate = None,
     jobs: arguments.Jobs = -1,
@@ -41,15 +41,15 @@ def report(
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
 ) -> None:
-    """Write a page with the flagged rows of a table, why they are, and what the model learned.
+    """Write an HTML report: flagged rows with reasons, and what the model learned.
 
-    One file that opens from disk: nothing is fetched, nothing leaves the machine.
+    The report is one file. It loads nothing from the network and sends nothing.
 
     Example: diffint report payments.diffint new.csv -o report.html
     """
     detector = load_detector(model, jobs, fpr)
     if output != "-":
-        check_place(output)  # before the work, not after it
+        check_writable(output)  # before the work, to fail early
     how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"
@@ -65,7 +65,7 @@ def write_report(
     top: int = MOST_SHOWN,
     jobs: int = -1,
 ) -> int:
-    """Score a file and write its report; the number of flagged rows."""
+    """Score a file and write its report. → the number of flagged rows"""
     from ..show.report import build_report
     from ..show.report.data import ScoredTable
 
@@ -86,5 +86,5 @@ def write_report(
     if output == "-":
         typer.echo(page)
     else:
-        write_whole(output, page.encode())
+        atomic_write(output, page.encode())
     return int((scored.scores > threshold).sum())

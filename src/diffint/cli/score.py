@@ -1,4 +1,4 @@
-"""``diffint score``: a table to scores, p-values and reasons."""
+"""``diffint score``: write scores, p-values and reasons of a table's rows."""
 
 from __future__ import annotations
 
@@ -32,22 +32,27 @@ def score(
     table: arguments.Table,
     output: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="OUT", help="To be written; - shows it."),
+        typer.Option("-o", "--output", metavar="OUT", help="File to write; - for standard output."),
     ] = "-",
     id_column: arguments.Id = None,
     top: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only the N highest scores, ranked.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the N rows with the highest scores, sorted."),
     ] = None,
     flagged_only: Annotated[
         bool, typer.Option("--flagged-only", help="Only rows above the threshold.")
     ] = False,
     reasons: Annotated[
-        bool, typer.Option("--reasons/--no-reasons", help="Say why flagged rows are.")
+        bool, typer.Option("--reasons/--no-reasons", help="Give reasons for flagged rows.")
     ] = True,
     fpr: arguments.Rate = None,
     output_kind: Annotated[
         str | None,
-        typer.Option("--output-format", metavar="KIND", help="Of OUT, if not by its name."),
+        typer.Option(
+            "--output-format",
+            metavar="KIND",
+            help="Format of OUT: csv, tsv, parquet or arrow. Default: from its name.",
+        ),
     ] = None,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
@@ -57,8 +62,8 @@ def score(
 ) -> None:
     """Score every row of a table: id, score, p-value, flagged, and the top reasons.
 
-    Rows keep their order, unless --top ranks them. Reasons are given for flagged rows, and for all
-    rows with --top. OUT is CSV, TSV, Parquet or Arrow by its name; a file appears when all rows are
+    Rows keep their order, except with --top. Reasons are given for flagged rows,
+    and for all rows with --top. The file OUT is replaced only when all rows are
     written.
 
     Example: diffint score payments.diffint new.parquet -o scores.parquet --flagged-only
@@ -68,10 +73,10 @@ def score(
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         batches = scored_batches(detector, file, id_column, jobs)
-        first = next(batches)  # before anything is written: most errors show here
+        first = next(batches)  # before anything is written: most errors occur here
         if id_column in _COLUMNS:
             raise InputError(
-                f"the id column {id_column!r} has the name of a column that `score` writes; "
+                f"the id column {id_column!r} has the same name as a column that `score` writes; "
                 "rename it"
             )
         schema = pyarrow.schema(
@@ -83,9 +88,9 @@ def score(
                 *([("reasons", pyarrow.string())] if reasons else []),
             ]
         )
-        every = chain([first], batches)
+        all_batches = chain([first], batches)
         with table_writer(output, schema, output_kind) as write:
-            for batch in _chosen(every, top, flagged_only, threshold):
+            for batch in _chosen(all_batches, top, flagged_only, threshold):
                 columns = _columns(detector, batch, threshold, reasons, top is not None)
                 write(pyarrow.record_batch(columns, schema=schema))
 
@@ -108,7 +113,7 @@ def _chosen(
 def _columns(
     detector: DiffInt, batch: ScoredBatch, threshold: float, reasons: bool, all_rows: bool
 ) -> list[Any]:
-    """What is written of the rows, as pyarrow arrays."""
+    """The columns to write, as pyarrow arrays (rows,)."""
     flagged = batch.scores > threshold
     p_values = thresholds.p_values(detector.model_.calibration, batch.scores)
     columns = [pyarrow.array(column) for column in (batch.scores, p_values, flagged)]
@@ -118,7 +123,7 @@ def _columns(
 
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
-    """One line of reasons for the rows to be explained, nothing for the others."""
+    """One line of reasons for each of the `explained` rows, null for the others. (rows,)"""
     from ..explain.local_explanation import explain_rows
 
     texts: list[str | None] = [None] * len(batch.scores)

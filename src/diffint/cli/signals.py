@@ -1,4 +1,4 @@
-"""What happens when someone presses Ctrl-C, closes the terminal or ends the process."""
+"""Stop signals: Ctrl-C, a closed terminal, or a request to end the process."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
+_STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all exist on every system
 
 
 class Stopped(BaseException):
-    """Someone wants us to stop; what is half written is cleaned up as it passes.
+    """Raised on a stop signal, so that `finally` blocks clean up before the process ends.
 
-    Not KeyboardInterrupt: Typer ends on it without a word, and Python 3.11 dies of the signal where
-    it meets code that is being executed from a string, though it was caught further up. Not
-    SystemExit: a module from outside that exits when it is imported is an error of that module.
+    Not KeyboardInterrupt: Typer exits on it without a message, and Python 3.11 ends by the signal
+    if it is raised in code executed from a string, even if it is caught further up. Not SystemExit:
+    a plugin module that calls `sys.exit` when it is imported is reported as an error of the plugin.
     """
 
     def __init__(self, number: int) -> None:
@@ -25,30 +25,31 @@ class Stopped(BaseException):
 
 @contextmanager
 def handling_stop_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
-    """Have `handler` called for each of them, in the main thread; then all as it was.
+    """Call `handler` for stop signals inside the block; afterwards restore the previous handlers.
 
-    What is ignored stays so: `nohup`, and scripts that start us in the background, want that.
+    Ignored signals stay ignored, as `nohup` and background scripts expect. Does nothing outside
+    the main thread.
     """
-    before = {}
+    previous = {}
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in _STOP_SIGNALS if hasattr(signal, name)]
-        deaf = (signal.SIG_IGN, None)  # None: another language's handler, which is not ours to move
-        heard = [number for number in numbers if signal.getsignal(number) not in deaf]
-        before = {number: signal.signal(number, handler) for number in heard}
+        kept = (signal.SIG_IGN, None)  # None: not installed from Python, so it cannot be restored
+        replaced = [number for number in numbers if signal.getsignal(number) not in kept]
+        previous = {number: signal.signal(number, handler) for number in replaced}
     try:
         yield
     finally:
-        for number, earlier in before.items():
+        for number, earlier in previous.items():
             signal.signal(number, earlier)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Whoever wants to stop us waits until the block is done."""
-    waiting: list[int] = []
+def delaying_stop_signals() -> Iterator[None]:
+    """Delay stop signals until the block is done."""
+    received: list[int] = []
     try:
-        with handling_stop_signals(lambda number, _frame: waiting.append(number)):
+        with handling_stop_signals(lambda number, _frame: received.append(number)):
             yield
     finally:
-        for number in waiting:
+        for number in received:
             signal.raise_signal(number)

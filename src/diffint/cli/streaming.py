@@ -1,4 +1,4 @@
-"""A file of rows through a detector, batch by batch."""
+"""Score the rows of a file, batch by batch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """Some rows of a file: how many come before them, what they are called, values and scores.
+    """Some rows of a file with their scores.
 
-    numbers: (rows,) of the rows in the file, from 1; ids: pyarrow array (rows,), or None; values:
-    (rows, features) in the model's order; scores: (rows,).
+    first: number of rows before them; numbers: (rows,) their numbers in the file, from 1; ids:
+    pyarrow array (rows,), or None; values: (rows, features) in the model's order; scores: (rows,).
     """
 
     first: int
@@ -36,12 +36,12 @@ class ScoredBatch:
     scores: NDArray[np.float64]
 
     def name(self, row: int) -> str:
-        """What to call a row of the batch: its id, or its number in the file where it has none."""
+        """The id of a row of the batch, or its number in the file if it has none."""
         name = None if self.ids is None else self.ids[row].as_py()
         return str(self.numbers[row] if name is None or name == "" else name)
 
     def where(self, chosen: NDArray[np.bool_]) -> ScoredBatch:
-        """The chosen rows alone."""
+        """Only the chosen rows."""
         return self.take(np.flatnonzero(chosen))
 
     def take(self, rows: NDArray[np.intp]) -> ScoredBatch:
@@ -54,17 +54,17 @@ class ScoredBatch:
 def scored_batches(
     detector: DiffInt, table: TableFile, id_column: str | None, n_jobs: int
 ) -> Iterator[ScoredBatch]:
-    """The rows of an open file, scored; columns are found by name, in whatever order."""
+    """The rows of an open file with scores; columns are found by name, in any order."""
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     features = list(detector.model_.feature_names)
     check_columns(table, features, "the model needs")
     if id_column is not None:
-        check_columns(table, [id_column], "names the rows")
-    wanted = features + ([id_column] if id_column and id_column not in features else [])
+        check_columns(table, [id_column], "should have the ids")
+    columns = features + ([id_column] if id_column and id_column not in features else [])
     jobs, n_blank = resolve_jobs(n_jobs), 0
     with rows_progress(table) as advance:
-        for first, batch in table.batches(wanted):
+        for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
             ids = batch.column(id_column) if id_column is not None else None
             if ids is not None and pyarrow.types.is_dictionary(ids.type):
@@ -77,22 +77,23 @@ def scored_batches(
     warn_of_blank_rows(n_blank)
 
 
-def check_columns(table: TableFile, names: list[str], who: str) -> None:
-    """Refuse a table that lacks columns."""
+def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:
+    """Raise an error if a table lacks columns; needed_by: e.g. ``the model needs``."""
     missing = [repr(name) for name in names if name not in table.columns]
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        has = listed([repr(name) for name in table.columns[:5]]) if table.columns else "none"
+        existing = [repr(name) for name in table.columns[:5]] or ["none"]
         others = ", …" if len(table.columns) > 5 else ""
         raise InputError(
-            f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that {who}: "
-            f"{listed(missing[:5])}{more}; it has {has}{others}{table.hint()}"
+            f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that "
+            f"{needed_by}: {listed(missing[:5])}{more}; it has {listed(existing)}{others}"
+            f"{table.hint()}"
         )
 
 
 @contextmanager
 def rows_progress(table: TableFile) -> Iterator[Any]:
-    """A bar with rows per second and time left; quiet where there is no terminal."""
+    """A progress bar with rows per second and time left; nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda rows: None
         return
@@ -143,12 +144,12 @@ class Highest:
     def add(self, batch: ScoredBatch) -> None:
         """Consider the rows of a batch that score above the threshold."""
         above = batch.where(batch.scores > self._threshold)
-        together = above if self.rows is None else joined([self.rows, above])
-        best = np.argsort(-together.scores, kind="stable")[: self._limit]
-        self.rows = together.take(best)
+        candidates = above if self.rows is None else joined([self.rows, above])
+        best = np.argsort(-candidates.scores, kind="stable")[: self._limit]
+        self.rows = candidates.take(best)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What they are called, highest score first."""
+        """The ids or numbers of the rows, highest score first."""
         rows = self.rows
         return () if rows is None else tuple(rows.name(i) for i in range(len(rows.scores)))

@@ -1,1 +1,1 @@
-"""Values that everything shares: settings, errors, the fitted model, scalers, decoders."""
+"""Shared by all other folders: settings, errors, the fitted model, scalers, decoders."""

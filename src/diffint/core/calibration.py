@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .immutable import Immutable
 
-# More scores than this do not sharpen any threshold that people use.
+# More scores would hardly change a threshold at any rate in practical use.
 MAX_SCORES = 100_000
 
 
@@ -18,8 +18,8 @@ MAX_SCORES = 100_000
 class Calibration(Immutable):
     """Scores of inliers, ascending, and how they were obtained.
 
-    kind: `"members"` (each row scored by the members that left it out), `"holdout"` (rows no
-        member saw) or `"training"` (rows that were trained on: optimistic).
+    kind: `"members"` (each row scored by the members that left it out), `"holdout"` (rows that
+        no member trained on) or `"training"` (training rows: optimistic).
     scores: (rows,) ascending.
     """
 
@@ -28,7 +28,7 @@ class Calibration(Immutable):
 
     @property
     def held_out(self) -> bool:
-        """Whether neither the scaler nor the scoring member saw the rows."""
+        """Whether the rows were left out when the scaler and the scoring member were fitted."""
         return self.kind != "training"
 
     def p_values(self, scores: NDArray[Any]) -> NDArray[np.float64]:
@@ -38,18 +38,18 @@ class Calibration(Immutable):
         return np.asarray((1.0 + at_least) / (1.0 + n), dtype=np.float64)
 
     def reaches(self, rate: float) -> bool:
-        """Whether some p-value can be as small as `rate`."""
+        """Whether a p-value can be as small as `rate`."""
         return self._largest_flagged_rank(rate) >= 0
 
     def threshold(self, rate: float) -> float:
-        """The score above which (strictly) p ≤ rate; the largest score where none can be."""
+        """The score above which (strictly) p ≤ rate; the largest score if p is never so small."""
         rank = max(self._largest_flagged_rank(rate), 0)
         return float(self.scores[len(self.scores) - 1 - rank])
 
     def _largest_flagged_rank(self, rate: float) -> int:
-        """The most calibration scores that a flagged row may have at or above it; −1: none can.
+        """The most calibration scores ≥ s for a flagged score s; −1 if nothing can be flagged.
 
-        Found with the very division that `p_values` makes, so that both agree to the last bit.
+        Uses the same division as `p_values`, so that both agree to the last bit.
         """
         n = len(self.scores)
         rank = min(int(rate * (1 + n)) + 1, n - 1)

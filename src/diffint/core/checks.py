@@ -1,4 +1,4 @@
-"""Checks of numbers that users pass in, each with one clear message."""
+"""Checks of single values that users pass in (indexes, counts, numbers, choices)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .formatting import counted
 
 
 def check_index(value: object, count: int, thing: str, where: str) -> int:
-    """The number of one of `count` things, from 0, or from −1 backwards."""
+    """An index into `count` things, from 0, or backwards from −1, as a number from 0."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise InputError(f"{thing}={value!r} must be a whole number")
     if not -count <= value < count:
@@ -22,7 +22,7 @@ def check_index(value: object, count: int, thing: str, where: str) -> int:
 
 
 def check_count(value: object, things: str) -> int:
-    """How many things to show: a whole number of at least 1."""
+    """The number of things to show: a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(f"{value!r} {things} cannot be shown; give a whole number of at least 1")
     return int(value)
@@ -43,14 +43,14 @@ def check_real(
     at_least: float | None = None,
     below: float | None = None,
 ) -> float:
-    """A finite number within the limits given, as a Python float."""
-    wanted = "a finite number"
+    """A finite number within the given limits, as a Python float."""
+    requirement = "a finite number"
     if above is not None:
-        wanted += f" above {above:g}"
+        requirement += f" above {above:g}"
     if at_least is not None:
-        wanted += f" of at least {at_least:g}"
+        requirement += f" of at least {at_least:g}"
     if below is not None:
-        wanted += f" and below {below:g}"
+        requirement += f" and below {below:g}"
     try:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         number = float(value) if is_number else math.nan  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def check_real(
         or (at_least is not None and not number >= at_least)
         or (below is not None and not number < below)
     ):
-        raise InputError(f"{name}={str(value)[:40]!s} must be {wanted}")
+        raise InputError(f"{name}={str(value)[:40]!s} must be {requirement}")
     return number
 
 
@@ -74,7 +74,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def resolve_jobs(n_jobs: object) -> int:
-    """Threads by scikit-learn's convention: None is 1, −1 all cores, −2 all but one."""
+    """Number of threads by scikit-learn's convention: None is 1, −1 all cores, −2 all but one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
@@ -83,6 +83,6 @@ def resolve_jobs(n_jobs: object) -> int:
         return int(n_jobs)
     try:
         available = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not available on every system
         available = os.cpu_count() or 1
     return max(1, available + 1 + int(n_jobs))

@@ -1,8 +1,8 @@
 """Every setting: its name, default, meaning, check, and when to change it.
 
 This is the only place where a setting is defined. The docstrings of `DiffInt` and of the PyOD
-detector, the command's help, the report's list of settings and the model file's checks are made
-from it.
+detector, the command's help, the report's list of settings and the model file's checks are
+generated from it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .scaling import SCALERS
 class Setting:
     """One setting.
 
-    kind: its type, as documentation shows it.
+    kind: its type, as shown in the documentation.
     meaning: what it is, in one short sentence.
     advice: when to change it.
-    check: the value as it is stored, or an error that says what is wrong with it.
-    since: the version of the model file that first has it; before: what older files imply.
+    check: returns the value to store, or raises an error that says what is wrong with it.
+    since: the first version of the model file that has it; before: its value in older files.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Setting:
     before: Any = None
 
     def numpydoc(self) -> str:
-        """The setting as a parameter in numpydoc form."""
+        """The setting as a numpydoc parameter."""
         text = textwrap.fill(f"{self.meaning} {self.advice}", 84)
         return f"{self.name} : {self.kind}, default={self.default!r}\n" + textwrap.indent(
             text, "    "
@@ -57,12 +57,12 @@ def _setting(
 
 
 def _choice(*choices: str) -> tuple[str, Callable[[str, object], str]]:
-    """The type shown for one of these words, and its check."""
+    """The documented type and the check of a setting that is one of these words."""
     return "{" + ", ".join(map(repr, choices)) + "}", partial(check_choice, choices=choices)
 
 
 def _whole_or(*words: str) -> Callable[[str, object], int | str]:
-    """The check of a whole number or one of these words."""
+    """The check of a setting that is a whole number or one of these words."""
 
     def check(name: str, value: object) -> int | str:
         if isinstance(value, str) and value in words:
@@ -113,34 +113,34 @@ class Config:
     decoder: str = _setting(
         "free",
         *_choice(*DECODERS),
-        "Decoder: free, or certified for scores with proven lower bounds.",
-        "Take 'certified' when you need `certify`; compare its accuracy with 'free' on your table.",
+        "Kind of decoder: free, or certified for scores with proven lower bounds.",
+        "Use 'certified' if you need `certify`; compare its accuracy with 'free' on your table.",
     )
     scaling: str = _setting(
         "minmax",
         *_choice(*SCALERS),
-        "How features are brought to one scale: to [-1, 1], to [0, 1], standardised, or not.",
-        "'standard' and 'none' do not clip values to the training range; they are there for "
-        "comparison.",
+        "How features are scaled: to [-1, 1], to [0, 1], to mean 0 and deviation 1, or not at all.",
+        "'standard' and 'none' do not clip values to the training range; they are meant for "
+        "comparisons.",
     )
     init: str = _setting(
         "data",
         *_choice("data", "gaussian"),
-        "Where the intervals start: at training rows, or near zero as in the paper.",
+        "Initial intervals: around training rows, or near zero as in the paper.",
         "Keep 'data' unless you reproduce the paper.",
     )
     error: str = _setting(
         "unclipped",
         *_choice("unclipped", "clipped"),
-        "Whether errors are measured against values beyond the training range or against the "
-        "range's ends.",
+        "What the error of a value beyond the training range is measured against: the value, or "
+        "the end of the range.",
         "Keep 'unclipped' unless you reproduce the paper.",
     )
     epochs: int | str = _setting(
         "auto",
         "int or 'auto'",
         _whole_or("auto"),
-        "Passes over the training rows; 'auto' makes 100, or fewer where that is over 1,000 steps.",
+        "Passes over the training rows; 'auto' means 100, or fewer to make about 1,000 steps.",
         "Raise it when a warning says that the loss did not fall or the intervals did not move.",
     )
     learning_rate: float = _setting(
@@ -153,15 +153,15 @@ class Config:
     schedule: str = _setting(
         "cosine",
         *_choice("cosine", "constant"),
-        "How the step size changes: along a half cosine down to 0, or not at all.",
+        "How the step size changes: down to 0 along a half cosine, or not at all.",
         "Keep 'cosine' unless you reproduce the paper.",
     )
     batch_size: int | str = _setting(
         "auto",
         "int or {'auto', 'paper'}",
         _whole_or("auto", "paper"),
-        "Rows per step; 'auto' takes 64, or 256 for tables of over 10,000 rows, 'paper' 64, 512 or "
-        "1024 for up to 10,000, up to 20,000, or more rows.",
+        "Rows per step; 'auto' means 64, or 256 for more than 10,000 rows; 'paper' means 64 for up "
+        "to 10,000 rows, 512 for up to 20,000, 1024 for more.",
         "Rarely worth changing.",
     )
     support_decay: float = _setting(
@@ -175,41 +175,41 @@ class Config:
         3.0,
         "float",
         _POSITIVE,
-        "How many times the learning rate the intervals move with.",
+        "Learning rate of the intervals, as a multiple of `learning_rate`.",
         "Raise it when a warning says that the intervals hardly moved.",
     )
     coverage_weight: float = _setting(
         0.2,
         "float",
         partial(check_real, at_least=0.0),
-        "Weight of covering each row by its own boxes against keeping the intervals narrow (λ).",
-        "0 leaves the intervals to the reconstruction alone, which can be more accurate and less "
-        "readable.",
+        "Weight of the loss term that fits intervals tightly around the rows of their boxes (λ).",
+        "0 trains the intervals by the reconstruction error alone, which can be more accurate and "
+        "less readable.",
     )
     box_coverage: float = _setting(
         0.8,
         "float",
         _SHARE,
-        "Share of left-out rows that lie wholly inside their own box.",
-        "Raise it for wider, more lenient ranges; 0 takes the intervals as they were trained.",
+        "Share of left-out rows that lie entirely inside their own box.",
+        "Raise it for wider, more lenient ranges; 0 uses the trained intervals unchanged.",
     )
     calibration: str = _setting(
         "members",
         *_choice(*CALIBRATIONS),
-        "Which rows give the threshold: those that each member left out, one common holdout, or "
-        "the training rows.",
+        "Rows whose scores set the threshold: those that each member left out, one common "
+        "holdout, or the training rows.",
         "'training' uses every row for training, but its p-values are optimistic.",
     )
 
     def __post_init__(self) -> None:
-        # Checks also turn NumPy scalars into plain values, which can be saved as JSON.
+        # The checks also turn NumPy scalars into plain values, which can be saved as JSON.
         for f in fields(self):
             object.__setattr__(self, f.name, f.metadata["check"](f.name, getattr(self, f.name)))
 
     def resolved(self, n_rows: int, n_trained: int) -> Config:
-        """The same with batch size and epochs as numbers.
+        """A copy with batch size and epochs as numbers.
 
-        n_rows: rows of the table; n_trained: those that a member trains on.
+        n_rows: rows of the table; n_trained: rows that one member trains on.
         """
         batch_size, epochs = self.batch_size, self.epochs
         if batch_size == "paper":
@@ -231,7 +231,7 @@ class Config:
         return tuple(f.name for f in fields(cls))
 
 
-# More steps than this hardly raise the accuracy of the recommended configuration
+# More steps than this hardly improve the accuracy of the recommended configuration
 # (docs/results/training_length.md).
 _ENOUGH_STEPS = 1_000
 _MAX_EPOCHS = 100
@@ -245,7 +245,7 @@ def paper_batch_size(n_rows: int) -> int:
 
 
 def check_false_positive_rate(rate: object) -> float:
-    """The rate as a float strictly between 0 and 1, or an error that says so."""
+    """The rate as a float strictly between 0 and 1; raises an error otherwise."""
     return check_real("false_positive_rate", rate, above=0.0, below=1.0)
 
 
@@ -278,14 +278,14 @@ RUN_SETTINGS = {
             "false_positive_rate",
             0.01,
             "float",
-            "Share of normal rows that `predict` may flag.",
-            "Set it to what you can afford to look at; it may be changed after fitting.",
+            "Share of normal rows that may be flagged.",
+            "Set it by how many false alarms you can handle; it can be changed after fitting.",
         ),
         Setting(
             "device",
             "auto",
             "{'auto', 'cpu', 'cuda'}",
-            "Where to train; 'auto' takes a CUDA GPU where one is present and worth it.",
+            "Where to train: 'cpu', 'cuda', or 'auto' for a GPU if it is worthwhile.",
             "Scoring always runs on the CPU.",
         ),
         Setting(
@@ -293,21 +293,21 @@ RUN_SETTINGS = {
             None,
             "int, RandomState, Generator or None",
             "The only source of randomness; the same seed gives the same model.",
-            "None takes a fresh seed for every fit.",
+            "None uses a new seed for every fit.",
         ),
         Setting(
             "n_jobs",
             -1,
             "int or None",
-            "Threads for training and scoring; -1 takes all cores, None one.",
-            "Never changes a result.",
+            "Threads for training and scoring; -1 uses all cores.",
+            "None is 1. The number does not change any result.",
         ),
         Setting(
             "verbose",
             0,
             "int",
             "1 shows the progress of training.",
-            "A bar on a terminal, a line at the start and the end elsewhere.",
+            "It is a bar on a terminal; elsewhere a line at the start and one at the end.",
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""Decoders: from a code back to a row.
+"""Decoders: maps from a code back to a row.
 
 A new decoder is one subclass of `Decoder` and one entry in `DECODERS`.
 """
@@ -19,10 +19,12 @@ Array32 = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Decoder(Immutable):
-    """Two linear maps with a ReLU between them; the weights are those in force.
+    """Two linear maps with a ReLU between them.
+
+    The weights are the effective ones, after any spectral normalisation.
 
     hidden_weight (units, hidden), hidden_bias (hidden,), norm_gain and norm_shift (hidden,) of
-    the LayerNorm (unused ones and zeros where there is none), output_weight (hidden, features),
+    the LayerNorm (ones and zeros, not used, if there is none), output_weight (hidden, features),
     output_bias (features,).
     """
 
@@ -48,13 +50,13 @@ class Decoder(Immutable):
         return np.asarray(np.maximum(hidden, 0.0))
 
     def reconstruct(self, code: NDArray[Any]) -> NDArray[np.float64]:
-        """The definition, in float64. code: (rows, units) → (rows, features), scaled"""
+        """The reference definition, in float64. code: (rows, units) → (rows, features), scaled"""
         activations = self.activations(code)
         return np.asarray(activations @ self.output_weight.astype(np.float64) + self.output_bias)
 
 
 class FreeDecoder(Decoder):
-    """With LayerNorm: the most accurate; nothing bounds how fast its output can change."""
+    """With LayerNorm: the most accurate, but its slope has no bound."""
 
     name, layer_norm, certified = "free", True, False
 

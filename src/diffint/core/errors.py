@@ -1,4 +1,4 @@
-"""The errors and warnings a user can meet, each a subclass of what they already catch."""
+"""Errors and warnings of the package, each a subclass of a built-in that users already catch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class DiffIntError(Exception):
-    """The base of all errors that are the user's to mend: what, where, and what to do."""
+    """Base of all errors that the user can fix; the message says what, where, and what to do."""
 
 
 class InputError(DiffIntError, ValueError):
@@ -16,7 +16,7 @@ class InputError(DiffIntError, ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """The same, where callers expect a `TypeError` (cells that are not numbers, sparse input)."""
+    """An `InputError` that is also a `TypeError` (cells that are not numbers, sparse input)."""
 
 
 class TrainingError(DiffIntError, RuntimeError):
@@ -28,11 +28,11 @@ class ModelFileError(DiffIntError, ValueError):
 
 
 class TrainingWarning(UserWarning):
-    """Training finished, but something about it deserves a look."""
+    """Training finished, but its result should be checked."""
 
 
 class CalibrationWarning(UserWarning):
-    """The threshold or the p-values rest on too few or on optimistic calibration scores."""
+    """The threshold or the p-values are based on too few or on optimistic calibration scores."""
 
 
 class InputWarning(UserWarning):
@@ -43,7 +43,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the caller's code that called into this package."""
+    """Warn with the location of the line outside this package that called into it."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""Numbers as people write them."""
+"""Numbers, counts, lists and names as text for people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 def number(value: float, digits: int = 3) -> str:
-    """At least `digits` significant digits, no exponent where avoidable.
+    """At least `digits` significant digits, and no exponent except for very large or small values.
 
-    Thousands are separated from 10,000 on: a year is not 2,007.
+    Thousands are separated from 10,000 on, so that years are not: 2007.
     """
     value = float(value)
     if not math.isfinite(value):
@@ -26,7 +26,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def distinct_numbers(*values: float) -> list[str]:
-    """`number` of each value, with as many digits as it takes to tell different values apart."""
+    """`number` of each value, with enough digits that different values look different."""
     different = {value for value in values if not math.isnan(value)}
     for digits in range(3, 17):
         texts = [number(value, digits) for value in values]
@@ -37,7 +37,7 @@ def distinct_numbers(*values: float) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share as whole percents, ``under 1 %`` and ``over 99 %`` where those would mislead."""
+    """A share in whole percent, but ``under 1 %`` for 0 and ``over 99 %`` for 100 unless exact."""
     if 0 < share < 0.005:
         return "under 1 %"
     if 0.995 <= share < 1:
@@ -65,35 +65,35 @@ def shown_name(name: str, longest: int = 40) -> str:
 
 
 def rounded_down(value: float, digits: int = 3) -> str:
-    """`number`, but never above the value: what may be said of a lower bound."""
+    """`number`, but never above the value: correct for a lower bound."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """`number`, but never below the value: what may be said of an upper bound."""
+    """`number`, but never below the value: correct for an upper bound."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def exact_number(value: float) -> str:
-    """`number` with all the digits that it takes to tell the value from every other."""
+    """`number` with enough digits to read exactly the same value back."""
     texts = (number(value, digits) for digits in range(3, 18))
-    return next((text for text in texts if _written(text) == value), number(value))
+    return next((text for text in texts if _parsed(text) == value), number(value))
 
 
 def bounds_beside(lower: float, upper: float, limit: float) -> tuple[str, str, str]:
-    """A lower bound rounded down, an upper one rounded up, and the limit they are held against.
+    """A lower bound rounded down, an upper bound rounded up, and the limit to compare them with.
 
-    They have as many digits as it takes to see on which side of the limit the bounds are.
+    They have enough digits to show on which side of the limit each bound is.
     """
     for digits in range(3, _MOST_DIGITS + 1):
         texts = rounded_down(lower, digits), rounded_up(upper, digits), number(limit, digits)
-        low, high, shown = (_written(text) for text in texts)
+        low, high, shown = (_parsed(text) for text in texts)
         if (_side(low, shown), _side(high, shown)) == (_side(lower, limit), _side(upper, limit)):
             return texts
     return exact_number(lower), exact_number(upper), exact_number(limit)
 
 
-_MOST_DIGITS = 15  # that a float keeps of any decimal number
+_MOST_DIGITS = 15  # significant decimal digits that every float keeps
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
@@ -107,8 +107,8 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return number(float(exact.quantize(Decimal((0, (1,), last)), rounding)), digits)
 
 
-def _written(text: str) -> float:
-    """The value of what `number` wrote."""
+def _parsed(text: str) -> float:
+    """The value of a text that `number` wrote."""
     text = text.replace(",", "").replace("−", "-").replace("∞", "inf")
     return math.nan if text == "missing" else float(text)
 

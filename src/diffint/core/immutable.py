@@ -1,4 +1,4 @@
-"""Values that cannot change once made."""
+"""A base for dataclasses whose arrays cannot be changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value in the middle: what training makes, and everything else is a function of."""
+"""The fitted model: the immutable value that training makes and everything else reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .scaling import Scaler
 
 Array32 = NDArray[np.float32]
 
-# What `FeatureSummary` keeps of every column.
+# The size of `FeatureSummary`, per column.
 QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
 N_BINS = 32
 
@@ -28,19 +28,22 @@ class Member(Immutable):
     support: (units, features) bias-corrected running mean of memberships during training.
     mean_membership: (units, features) mean over the training rows, after training.
     stability: (units, features) agreement of the matched units of all members, in [0, 1].
-    is_pattern: (units,) whether the unit is one of those that rows are matched to.
-    box_scale: half-widths of a unit's box, as a multiple of those of its intervals.
-    counted_rows: training rows, seen by the member or not, that the next three were counted on.
-    box_rows: (units,) rows wholly inside the box.
-    peers: (units, features) rows with a value of this feature that are inside all other sides: the
-        rows that a value can be compared with; peers_inside: those also inside this side.
-    training_coverage: (units, features) share of the member's rows inside the side of the box.
-    coverage: (units, features) the same of rows to be measured on.
-    coverage_counts: (features,) how many of those have a value.
-    joint_coverage: (units, n) share of them inside the unit's 1, 2, …, n most important sides, of
-        the rows that have a value in each.
-    coverage_rows: how many rows were measured on; `coverage_held_out`: whether the member had not
-        seen them.
+    is_pattern: (units,) whether the unit is a pattern, that is, one that rows are matched to.
+    box_scale: half-widths of a unit's box, as a multiple of the half-widths of its intervals.
+    counted_rows: number of training rows, including those that the member left out, behind the
+        next three counts.
+    box_rows: (units,) rows entirely inside the box.
+    peers: (units, features) rows that have a value of this feature and are inside all other sides
+        of the box, so that values can be compared with them; peers_inside: those of them that
+        are also inside this side.
+    training_coverage: (units, features) share of the member's training rows inside the side of the
+        box.
+    coverage: (units, features) the same share of the rows used for measuring.
+    coverage_counts: (features,) number of rows used for measuring that have a value.
+    joint_coverage: (units, n) share of the rows used for measuring inside the unit's 1, 2, …, n
+        most important sides, among those that have a value in each.
+    coverage_rows: number of rows used for measuring; coverage_held_out: whether the member was
+        trained without them.
     history: (epochs,) training loss.
     center_movement, half_width_movement: mean distance from the start, in scaled units.
     n_rows: training rows of this member.
@@ -98,7 +101,7 @@ class Member(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class FeatureSummary(Immutable):
-    """What is kept of the training columns, in original units.
+    """Quantiles, histograms and types of the training columns, in original units.
 
     levels: (levels,) quantile levels; quantiles: (features, levels).
     bin_edges: (features, bins + 1); bin_counts: (features, bins).
@@ -115,7 +118,7 @@ class FeatureSummary(Immutable):
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How the model came to be."""
+    """How the model was trained."""
 
     n_rows: int
     n_known_anomalies: int
@@ -130,10 +133,10 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class FlagRates:
-    """How often a certificate's flags are raised by the training rows themselves.
+    """How often the training rows themselves raise a certificate's flags.
 
-    n_rows: how many of them that was measured on. The other values are shares of these rows;
-    `diffint.certify.rows.Certificate` says what the flags are.
+    n_rows: number of rows used for measuring; the other values are shares of these rows.
+    `diffint.certify.rows.Certificate` defines the flags.
     """
 
     n_rows: int
@@ -147,7 +150,7 @@ class FlagRates:
 class FittedModel:
     """A fitted detector: plain arrays and a small config, immutable.
 
-    flag_rates: of a certified decoder; None in a file that was written without them.
+    flag_rates: with a certified decoder only; None if the model file has none.
     """
 
     config: Config
@@ -171,5 +174,5 @@ class FittedModel:
 
 
 def joint_depth(n_features: int) -> int:
-    """How many of a unit's ranges are measured together."""
+    """The number of a unit's ranges whose joint coverage is measured."""
     return min(n_features, 10)

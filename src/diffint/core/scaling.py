@@ -1,6 +1,6 @@
-"""Scalers: the maps from original units into the domain that the intervals live in, and back.
+"""Scalers: maps between original units and the scaled units of the intervals.
 
-A new map is one subclass of `Scaler` and one entry in `SCALERS`.
+A new scaler is one subclass of `Scaler` and one entry in `SCALERS`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .immutable import Immutable
 Vector = NDArray[np.float64]
 Rows32 = NDArray[np.float32]
 
-# Values that are not clipped can exceed what float32 can square; no score needs more than this.
+# Larger unclipped values could overflow when squared in float32.
 _UNCLIPPED_LIMIT = 1e15
-# Where values are not clipped: the scaled distance between a constant and any other value.
-_APART = 2.0
-# Members may have seen ranges whose ratio no float can hold; beyond this they are just far apart.
+# The scaled distance between a constant feature's value and any other value, without clipping.
+_CONSTANT_DISTANCE = 2.0
+# The ratio of two members' training ranges can overflow; stretch and shift are limited to this.
 _FAR = 1e6
 
 
@@ -32,14 +32,14 @@ class Range(NamedTuple):
 
     @property
     def width(self) -> NDArray[np.float64]:
-        """How far apart they are."""
+        """The largest value minus the smallest."""
         return self.high - self.low
 
 
 class ScaledRegion(NamedTuple):
     """The scaled values that rows of a region can take, each (regions, features)."""
 
-    encoded: Range  # what the encoder sees
+    encoded: Range  # the encoder's input
     target: Range  # what the error is measured against
 
 
@@ -49,7 +49,7 @@ class Scaler(Immutable):
 
     Attributes
     ----------
-    offset, divisor: (features,); the divisor of a constant or never-seen feature is 0.
+    offset, divisor: (features,); the divisor is 0 for a constant feature or one without values.
     constant: (features,) the training value of a constant feature, NaN for the others.
     lower, upper: (features,) the scaled training range.
     """
@@ -66,7 +66,7 @@ class Scaler(Immutable):
 
     @classmethod
     def fit(cls, x: NDArray[Any]) -> Scaler:
-        """The map of the rows `x` (rows, features); missing cells do not count."""
+        """The scaler of the rows `x` (rows, features); missing cells are ignored."""
         raise NotImplementedError
 
     def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
@@ -77,7 +77,7 @@ class Scaler(Immutable):
         raise NotImplementedError
 
     def bounds_of(self, lower: Vector, upper: Vector, error: str) -> ScaledRegion:
-        """What `transform` can give for rows between the ends. lower, upper: (regions, features)
+        """What `transform` can return for rows of a region. lower, upper: (regions, features)
 
         Subtracting, dividing, clipping and rounding keep the order of two values, so the ends of
         the result are the transformed ends.
@@ -87,19 +87,19 @@ class Scaler(Immutable):
         return ScaledRegion(clipped, unclipped if error == "unclipped" else clipped)
 
     def is_possible(self) -> bool:
-        """Whether `fit` could have made this; checked when a model file is read."""
+        """Whether `fit` can produce these values; checked when a model file is read."""
         return not ((self.divisor < 0).any() or (self.lower > self.upper).any())
 
-    # --- The same for every map ------------------------------------------------------------
+    # --- The same for every scaler ---------------------------------------------------------
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(features,) whether training had any value."""
+        """(features,) whether the training rows have any value."""
         return (self.divisor > 0) | ~np.isnan(self.constant)
 
     @property
     def varies(self) -> NDArray[np.bool_]:
-        """(features,) whether training had more than one value."""
+        """(features,) whether the training rows have more than one value."""
         return (self.divisor > 0) & np.isnan(self.constant)
 
     @property
@@ -120,7 +120,7 @@ class Scaler(Immutable):
     def in_units_of(
         self, other: Scaler, center: NDArray[Any], half_width: NDArray[Any]
     ) -> tuple[Vector, Vector]:
-        """Intervals in this map's units as (lower, upper) in the units of another one.
+        """Intervals in this scaler's units as (lower, upper) in the units of another scaler.
 
         center, half_width: (units, features)
         """
@@ -136,10 +136,10 @@ class Scaler(Immutable):
     def cut(self, low: float, high: float, feature: int, error: str) -> tuple[float, float] | None:
         """Where to split the values [low, high] of a feature into two ranges, in original units.
 
-        → (end of the left range, start of the right range), or None where a split gains nothing.
+        → (end of the left range, start of the right range), or None if a split gains nothing.
         """
         constant = self.constant[feature]
-        if low <= constant <= high and low < high:  # the constant alone is one part
+        if low <= constant <= high and low < high:  # split off the constant
             if low < constant:
                 return float(np.nextafter(constant, -np.inf)), float(constant)
             return float(constant), float(np.nextafter(constant, np.inf))
@@ -151,7 +151,7 @@ class Scaler(Immutable):
         if not first < last:
             return None
         middle = (first + last) / 2
-        # The ends of the training range come first: beyond them the encoder sees no difference.
+        # Prefer the ends of the training range: beyond them the encoder's input does not change.
         edge = min(max(middle, self.lower[feature]), self.upper[feature])
         scaled = edge if first < edge < last else middle
         cut = scaled * self.divisor[feature] + self.offset[feature]
@@ -161,9 +161,9 @@ class Scaler(Immutable):
 class RangeScaler(Scaler):
     """The training range to [bottom, top]; values beyond it are clipped before the encoder.
 
-    Errors are measured against values that may lie one range beyond each end, so that one wild
-    cell cannot drown the rest. A constant maps to the bottom, any other value of it to the top;
-    unclipped it keeps its side.
+    Errors are measured against values that may lie one range beyond each end, so that one
+    extreme cell cannot dominate the score. A constant feature's value maps to the bottom and any
+    other value to the top; unclipped, other values keep their side of the constant.
     """
 
     clips = True
@@ -186,7 +186,7 @@ class RangeScaler(Scaler):
             np.clip(scaled, self.bottom, self.top),
             np.clip(scaled, lowest, highest),
         )
-        clipped[:, ~known] = np.nan  # never seen in training
+        clipped[:, ~known] = np.nan  # no value in training
         unclipped[:, ~known] = np.nan
         for j in np.flatnonzero(~np.isnan(self.constant)):
             value, constant = x[:, j], self.constant[j]
@@ -200,7 +200,7 @@ class RangeScaler(Scaler):
         region = super().bounds_of(lower, upper, error)
         clipped, target = region.encoded, region.target
         lowest, highest = self.unclipped_ends
-        # A constant's map is the only one that does not keep the order of values.
+        # The map of a constant feature is the only one that does not keep the order of values.
         for j in np.flatnonzero(~np.isnan(self.constant)):
             below, above = lower[:, j] < self.constant[j], upper[:, j] > self.constant[j]
             within = (lower[:, j] <= self.constant[j]) & (upper[:, j] >= self.constant[j])
@@ -218,11 +218,11 @@ class RangeScaler(Scaler):
         return super().is_possible() and bool(ends)
 
     @classmethod
-    def _made(cls, seen: _Seen, offset: Vector, divisor: Vector) -> Scaler:
+    def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
         return cls(
-            offset=np.where(seen.varies, offset, 0.0),
-            divisor=np.where(seen.varies, divisor, 0.0),
-            constant=seen.constant,
+            offset=np.where(columns.varies, offset, 0.0),
+            divisor=np.where(columns.varies, divisor, 0.0),
+            constant=columns.constant,
             lower=np.full(len(offset), cls.bottom),
             upper=np.full(len(offset), cls.top),
         )
@@ -235,10 +235,10 @@ class MinMaxScaler(RangeScaler):
 
     @classmethod
     def fit(cls, x: NDArray[Any]) -> Scaler:
-        seen = _Seen.of(x)
+        columns = _ColumnSummary.of(x)
         # Halves first: the sum or difference of two huge values may overflow.
-        low, high = seen.smallest / 2, seen.largest / 2
-        return cls._made(seen, low + high, high - low)
+        low, high = columns.smallest / 2, columns.largest / 2
+        return cls._from_columns(columns, low + high, high - low)
 
 
 class UnitScaler(RangeScaler):
@@ -248,12 +248,12 @@ class UnitScaler(RangeScaler):
 
     @classmethod
     def fit(cls, x: NDArray[Any]) -> Scaler:
-        seen = _Seen.of(x)
-        return cls._made(seen, seen.smallest, seen.largest - seen.smallest)
+        columns = _ColumnSummary.of(x)
+        return cls._from_columns(columns, columns.smallest, columns.largest - columns.smallest)
 
 
 class UnclippedScaler(Scaler):
-    """A linear map without clipping; a value that differs from a constant stands apart from it."""
+    """A linear map without clipping; values that differ from a constant get a fixed distance."""
 
     clips = False
     largest_input = np.inf
@@ -263,20 +263,20 @@ class UnclippedScaler(Scaler):
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (x - self.offset) / np.where(self.divisor > 0, self.divisor, 1.0)
         for j in np.flatnonzero(~np.isnan(self.constant)):
-            scaled[:, j] = self.lower[j] + _APART * np.sign(x[:, j] - self.constant[j])
+            scaled[:, j] = self.lower[j] + _CONSTANT_DISTANCE * np.sign(x[:, j] - self.constant[j])
         scaled[:, ~self.seen] = np.nan
         rows = _as_rows(np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT))
         return rows, rows.copy()
 
     @classmethod
-    def _made(cls, seen: _Seen, offset: Vector, divisor: Vector) -> Scaler:
-        safe = np.where(seen.any, divisor, 1.0)
+    def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
+        safe = np.where(columns.any, divisor, 1.0)
         return cls(
-            offset=np.where(seen.any, offset, 0.0),
-            divisor=np.where(seen.any, divisor, 0.0),
-            constant=seen.constant,
-            lower=np.where(seen.any, seen.smallest / safe - offset / safe, 0.0),
-            upper=np.where(seen.any, seen.largest / safe - offset / safe, 0.0),
+            offset=np.where(columns.any, offset, 0.0),
+            divisor=np.where(columns.any, divisor, 0.0),
+            constant=columns.constant,
+            lower=np.where(columns.any, columns.smallest / safe - offset / safe, 0.0),
+            upper=np.where(columns.any, columns.largest / safe - offset / safe, 0.0),
         )
 
 
@@ -287,21 +287,21 @@ class StandardScaler(UnclippedScaler):
 
     @classmethod
     def fit(cls, x: NDArray[Any]) -> Scaler:
-        seen = _Seen.of(x)
+        columns = _ColumnSummary.of(x)
         offset, divisor = np.zeros(x.shape[1]), np.ones(x.shape[1])
-        offset[seen.any], divisor[seen.any] = _mean_and_deviation(x[:, seen.any])
-        return cls._made(seen, offset, np.where(seen.varies, divisor, 1.0))
+        offset[columns.any], divisor[columns.any] = _mean_and_deviation(x[:, columns.any])
+        return cls._from_columns(columns, offset, np.where(columns.varies, divisor, 1.0))
 
 
 class IdentityScaler(UnclippedScaler):
-    """Values as they are."""
+    """Values in their original units."""
 
     name = "none"
 
     @classmethod
     def fit(cls, x: NDArray[Any]) -> Scaler:
-        seen = _Seen.of(x)
-        return cls._made(seen, np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        columns = _ColumnSummary.of(x)
+        return cls._from_columns(columns, np.zeros(x.shape[1]), np.ones(x.shape[1]))
 
 
 SCALERS: dict[str, type[Scaler]] = {
@@ -314,11 +314,11 @@ def fit_scaler(x: NDArray[Any], name: str) -> Scaler:
     return SCALERS[name].fit(np.asarray(x))
 
 
-class _Seen(NamedTuple):
-    """What the columns of a table hold, (features,) each.
+class _ColumnSummary(NamedTuple):
+    """The values of a table's columns in brief, (features,) each.
 
-    any: whether there is any value; varies: whether there are different ones; smallest, largest:
-    NaN where there is none; constant: the only value, NaN where there is none or more.
+    any: whether there is any value; varies: whether there is more than one; smallest, largest: NaN
+    if there is no value; constant: the only value, NaN if there is none or more than one.
     """
 
     any: NDArray[np.bool_]
@@ -328,7 +328,7 @@ class _Seen(NamedTuple):
     constant: Vector
 
     @classmethod
-    def of(cls, x: NDArray[Any]) -> _Seen:
+    def of(cls, x: NDArray[Any]) -> _ColumnSummary:
         seen = ~np.all(np.isnan(x), axis=0)
         smallest, largest = np.full((2, x.shape[1]), np.nan)
         if seen.any():
@@ -339,7 +339,7 @@ class _Seen(NamedTuple):
 
 
 def _as_rows(x: NDArray[np.float64]) -> Rows32:
-    return x.astype(np.float32, order="C")  # compiled loops know one layout
+    return x.astype(np.float32, order="C")  # the compiled loops expect this layout
 
 
 def _mean_and_deviation(x: NDArray[Any]) -> tuple[Vector, Vector]:

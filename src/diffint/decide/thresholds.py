@@ -1,4 +1,4 @@
-"""The threshold on the score and the p-values, with warnings where they promise less than asked."""
+"""Threshold and p-values of scores, with warnings if the calibration scores do not suffice."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..core.formatting import counted
 
 
 def threshold(calibration: Calibration, rate: float) -> float:
-    """The score above which a row is flagged, so that at most `rate` of normal rows are."""
+    """The score above which a row is flagged, so that at most `rate` of normal rows are flagged."""
     warn_if_out_of_reach(calibration, rate)
     return calibration.threshold(rate)
 
 
 def p_values(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Conformal p-values of scores (rows,): how rare so high a score is among normal rows."""
+    """Conformal p-values of scores (rows,): how rare a score this high is among normal rows."""
     if not calibration.held_out:
         warn(
-            "the p-values rest on scores of training rows and are optimistic; fit with "
+            "the p-values are based on scores of training rows and are optimistic; fit with "
             "calibration='members' or 'holdout' for valid ones",
             CalibrationWarning,
         )
@@ -31,7 +31,7 @@ def p_values(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.float
 
 
 def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
-    """Warn where there are too few calibration scores for any p-value as small as `rate`."""
+    """Warn if there are too few calibration scores for any p-value as small as `rate`."""
     if not calibration.reaches(rate):
         rows = counted(len(calibration.scores), "calibration row")
         needed = math.ceil(1 / rate) - 1

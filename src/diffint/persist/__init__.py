@@ -1,1 +1,1 @@
-"""The model file: written, read and checked."""
+"""Saving and loading a fitted model."""

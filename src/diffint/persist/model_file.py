@@ -1,8 +1,8 @@
-"""Save and load: one safetensors file, arrays plus JSON, never pickle.
+"""Save and load a model: one safetensors file of arrays plus JSON, never pickle.
 
-A file says its format version in the header; versions that this code does not know are refused.
-Every array's type and shape is checked against the configuration before any of it is read, so a
-hostile file can at worst fail to load.
+The header has the format version; an unknown version raises an error. The type and shape of every
+array are compared with the configuration before it is read, so a malicious file can at worst fail
+to load.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from ..core.model import (
     joint_depth,
 )
 from ..core.scaling import SCALERS, Scaler
-from ..tables.atomic_write import write_whole
+from ..tables.atomic_write import atomic_write
 
 OLDEST_VERSION, FORMAT_VERSION = 2, 2
 _FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
 _LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
-_LARGEST_VALUE = 1e18  # of a weight; an honest one is far below
+_LARGEST_VALUE = 1e18  # of a weight; trained ones are far below
 _MAY_HOLD_NAN = ("joint_coverage", "scaler.constant", "quantiles", "bin_edges")
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
 
 def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
-    """Write a model; the file appears whole or not at all, and an old one stays until then."""
+    """Write a model; an existing file is replaced only when the new one is complete."""
     from safetensors.numpy import save
 
     arrays: dict[str, NDArray[Any]] = {}
-    described = []
+    scalars = []
     for i, member in enumerate(model.members):
         for owner, value in (
             ("", member),
@@ -54,13 +54,13 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
             ("scaler.", member.scaler),
         ):
             arrays.update(_arrays_of(f"members.{i}.{owner}", value))
-        described.append({name: getattr(member, name) for name in _MEMBER_SCALARS})
+        scalars.append({name: getattr(member, name) for name in _MEMBER_SCALARS})
     arrays.update(_arrays_of("features.", model.features))
     arrays.update(_arrays_of("calibration.", model.calibration))
     metadata = {
         "config": model.config.to_dict(),
         "feature_names": list(model.feature_names),
-        "members": described,
+        "members": scalars,
         "calibration": {"kind": model.calibration.kind, "n_scores": len(model.calibration.scores)},
         "training": {f.name: getattr(model.training, f.name) for f in fields(TrainingSummary)},
         "settings": settings,
@@ -71,7 +71,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         {name: np.ascontiguousarray(a) for name, a in arrays.items()},
         {_FORMAT_KEY: str(FORMAT_VERSION), _MODEL_KEY: json.dumps(metadata)},
     )
-    write_whole(path, content)
+    atomic_write(path, content)
 
 
 def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any]]:
@@ -79,7 +79,7 @@ def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
-    with open(path, "rb"):  # a missing or unreadable file is the usual OSError
+    with open(path, "rb"):  # a missing or unreadable file raises the usual OSError
         pass
     try:
         with safe_open(path, framework="np") as file:
@@ -120,7 +120,9 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
     if _FORMAT_KEY not in header:
         raise ModelFileError("a safetensors file, but not a diffint model")
     if len(header.get(_MODEL_KEY, "")) > _LONGEST_DESCRIPTION:
-        raise ModelFileError("the model's description is too long to be one")
+        raise ModelFileError(
+            f"the model's description is longer than {_LONGEST_DESCRIPTION:,} characters"
+        )
     try:
         version = int(header[_FORMAT_KEY])
         raw = json.loads(header[_MODEL_KEY])
@@ -161,14 +163,14 @@ def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"the model's description is damaged ({str(error)[:200]})") from error
     if len(model["members"]) != model["config"].n_members or not model["feature_names"]:
-        raise ModelFileError("the model's description contradicts itself")
+        raise ModelFileError("the model's description has a wrong number of members or no features")
     if not 1 <= model["n_scores"] <= MAX_SCORES or model["calibration_kind"] not in (CALIBRATIONS):
         raise ModelFileError("the model has no usable calibration")
     return model
 
 
 def _implied(version: int) -> dict[str, Any]:
-    """What a file of this version means by the settings that it does not have yet."""
+    """The values of settings that files of this version do not have yet."""
     return {s.name: s.before for s in MODEL_SETTINGS.values() if s.since > version}
 
 
@@ -182,7 +184,7 @@ _PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
 
 
 def _flag_rates(raw: Any) -> FlagRates | None:
-    """Optional: files without a certified decoder, or from before there were any, have none."""
+    """The flag rates; None for a free decoder and in older files."""
     if raw is None:
         return None
     values = {f.name: _checked(raw[f.name], _PLAIN_TYPES[str(f.type)]) for f in fields(FlagRates)}
@@ -205,7 +207,7 @@ def _checked(value: Any, kind: type) -> Any:
 
 
 def _expected_arrays(model: dict[str, Any]) -> Shapes:
-    """Type and shape of every array the description promises."""
+    """Type and shape of every array that belongs to the description."""
     config: Config = model["config"]
     d, k, h = len(model["feature_names"]), config.n_units, config.hidden_width
     box, per_feature = ("F32", (k, d)), ("F64", (d,))
@@ -249,7 +251,7 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
 
 
 def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
-    """Check every array's header against what is expected, then read."""
+    """Compare the type and shape of every array with the expected ones, then read it."""
     present = set(file.keys())
     arrays = {}
     for name, (kind, shape) in expected.items():
@@ -264,14 +266,14 @@ def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
         array = arrays[name] = file.get_tensor(name)
         may_be_nan = kind not in ("F32", "F64") or name.endswith(_MAY_HOLD_NAN)
         if not may_be_nan and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} holds values that are not finite")
+            raise ModelFileError(f"the array {name!r} has values that are not finite")
         if kind == "F32" and (np.abs(array) > _LARGEST_VALUE).any():
-            raise ModelFileError(f"the array {name!r} holds values that cannot be weights")
+            raise ModelFileError(f"the array {name!r} has values that are too large for weights")
     return arrays
 
 
 def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedModel:
-    """The checked parts as one value."""
+    """The model, from its checked parts."""
     config: Config = model["config"]
 
     def part(prefix: str, kind: type) -> dict[str, Any]:
@@ -280,16 +282,16 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
 
     members = []
     for i, scalars in enumerate(model["members"]):
-        own = f"members.{i}."
+        prefix = f"members.{i}."
         member = Member(
-            scaler=SCALERS[config.scaling](**part(own + "scaler.", Scaler)),
-            decoder=DECODERS[config.decoder](**part(own + "decoder.", Decoder)),
-            **part(own, Member),
+            scaler=SCALERS[config.scaling](**part(prefix + "scaler.", Scaler)),
+            decoder=DECODERS[config.decoder](**part(prefix + "decoder.", Decoder)),
+            **part(prefix, Member),
             **scalars,
         )
         boxes = np.isfinite(member.box_scale) and 0 < member.box_scale < _LARGEST_VALUE
         if (member.half_width < 0).any() or not boxes or not member.scaler.is_possible():
-            raise ModelFileError("the model has impossible intervals or an impossible scaling")
+            raise ModelFileError("the model has invalid intervals or an invalid scaling")
         members.append(member)
     return FittedModel(
         config=config,

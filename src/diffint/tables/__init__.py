@@ -1,1 +1,1 @@
-"""What users pass in, and files, to checked numbers; and files written whole or not at all."""
+"""Input and files: data frames, arrays and table files as checked numbers; atomic file writing."""

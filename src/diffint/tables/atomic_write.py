@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writing: a file is replaced only when its new content is complete."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def check_place(path: str | os.PathLike[str]) -> Path:
-    """Where a path leads, through links; refused where no file can be written."""
-    place = Path(os.path.realpath(path))
-    if place.is_dir():
-        raise IsADirectoryError(f"{str(place)!r} is a folder; give a file name to write to")
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(place.parent)!r} does not exist; create it first")
-    if place.exists() and not os.access(place, os.W_OK):
-        raise PermissionError(f"{str(place)!r} is read-only; choose another name")
-    return place
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The path with links resolved; raises an error if no file can be written there."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(target)!r} is a folder; give a file name to write to")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {str(target.parent)!r} does not exist; create it first"
+        )
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"{str(target)!r} is read-only; choose another name")
+    return target
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to by way of a temporary neighbour, which takes its place at the end.
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to; it replaces an existing one on success only.
 
-    Until then, and for good if anything goes wrong, what was there before stays.
+    The content goes to a temporary file in the same folder, which is removed after an error.
     """
-    path = check_place(path)
-    if path.exists() and not path.is_file():  # a pipe or a device has no old content to keep
+    path = check_writable(path)
+    if path.exists() and not path.is_file():  # a pipe or a device: no old content to keep
         with open(path, "wb") as device:
             yield device
         return
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}")
     try:
-        # Created by the user's own rights; an existing file keeps those it has.
+        # A new file gets the user's default permissions; an existing one keeps its own.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
@@ -53,7 +55,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that it is never seen half written."""
-    with whole_file(path) as file:
+def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file so that a partly written one is never visible."""
+    with atomic_file(path) as file:
         file.write(content)

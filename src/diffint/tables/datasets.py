@@ -1,4 +1,4 @@
-"""The embedded example, and the reader of a folder of ADBench tables."""
+"""Labelled tables: the embedded example, and ADBench tables from a folder."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def read_adbench(path: str | Path) -> LabelledTable:
         raise InputError(f"{str(path)!r} is not a table with X and y ({error})") from None
     if x.ndim != 2 or x.size == 0 or len(x) != len(y):
         raise InputError(
-            f"{str(path)!r}: X has the shape {x.shape} and y {len(y)} values; X must be (rows, "
-            "features) and y as long"
+            f"{str(path)!r}: X has shape {x.shape} and y has {len(y)} values; X must be (rows, "
+            "features) and y must have one value per row"
         )
     if not np.isin(y, (0, 1)).all():
         values = ", ".join(str(value) for value in np.unique(y)[:5])
-        raise InputError(f"{str(path)!r}: y holds {values}; it must be 0, and 1 for anomalies")
+        raise InputError(f"{str(path)!r}: y contains {values}; it must be 0, or 1 for anomalies")
     return LabelledTable(x, y.astype(np.int64), [f"x{j}" for j in range(x.shape[1])])

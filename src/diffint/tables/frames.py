@@ -1,7 +1,7 @@
-"""The one door for input: whatever users pass in becomes a float matrix, or a clear error.
+"""Input tables (data frames, arrays, lists) as checked float matrices.
 
 Cells may be missing (NaN, None, NA); infinities, text and anything else that is not a number
-are refused with the column, the row and a remedy. Rows are counted from 0.
+raise an error that names the column, the row and a remedy. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """`X` as a float64 or float32 matrix of shape (rows, features), NaN marking missing cells.
 
     With ``reset=True`` (fit) the feature names and count are recorded on the estimator; otherwise
-    they are checked against what it was fitted with. Arrays already in float64 or float32 are not
-    copied, so a memory-mapped table stays on disk.
+    they are compared with those of the fit. Float64 and float32 arrays are not copied,
+    so a memory-mapped table stays on disk.
     """
     matrix = None if reset else _ready_matrix(estimator, X)
     if matrix is None:
         matrix = _checked_matrix(estimator, X, reset)
-    _refuse_infinities(matrix, estimator)
+    _check_finite(matrix, estimator)
     return matrix
 
 
@@ -82,14 +82,14 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
 
 
 def read_rows(X: Any, names: Sequence[str]) -> Matrix:
-    """The same without an estimator, for features of known names; an array goes by position."""
+    """`read_table` without an estimator, for features of these names; arrays go by position."""
 
     class Model(BaseEstimator):  # type: ignore[misc]
-        """What the messages call it."""
+        """Its name appears in scikit-learn's messages."""
 
     model = Model()
     model.n_features_in_ = len(names)
-    columns = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's, pandas' name
+    columns = getattr(X, "column_names", getattr(X, "columns", None))  # of pyarrow, of pandas
     unnamed = list(names) == default_names(len(names))
     if columns is not None and (not unnamed or list(columns) == list(names)):
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -112,13 +112,13 @@ def default_names(n_features: int) -> list[str]:
 def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np.bool_]:
     """The mask of known anomalies, shape (rows,), from booleans or zeros and ones.
 
-    index: the table's own, where it is a pandas frame; a mask with another one is refused.
+    index: the index of a pandas table; a mask with a different index raises an error.
     """
     if anomalies is None:
         return np.zeros(n_rows, dtype=bool)
-    own: Any = getattr(anomalies, "index", None)
-    both = hasattr(own, "equals") and hasattr(index, "equals")
-    if both and len(own) == n_rows and not own.equals(index):
+    mask_index: Any = getattr(anomalies, "index", None)
+    both = hasattr(mask_index, "equals") and hasattr(index, "equals")
+    if both and len(mask_index) == n_rows and not mask_index.equals(index):
         raise InputError(
             "anomalies and the table have different indexes; align them, or pass "
             "anomalies.to_numpy() if the order is right"
@@ -130,7 +130,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
                 raise ValueError("text")
             mask = mask.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError("anomalies must hold True/False or 0/1, one per row") from error
+        raise InputError("anomalies must be True/False or 0/1, one per row") from error
     if mask.shape != (n_rows,):
         raise InputError(
             f"anomalies has shape {mask.shape}, but the table has {n_rows} rows; "
@@ -141,7 +141,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
         wrong = np.flatnonzero((mask != 0) & (mask != 1)) if numeric else np.arange(n_rows)
         if len(wrong):
             raise InputError(
-                f"anomalies must hold True/False or 0/1; row {wrong[0]} holds {mask[wrong[0]]}"
+                f"anomalies must be True/False or 0/1; row {wrong[0]} has {mask[wrong[0]]}"
             )
         mask = mask.astype(bool)
     if n_rows - int(mask.sum()) < 2:
@@ -153,7 +153,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
 
 
 def _as_pandas(X: Any) -> Any | None:
-    """Any data frame as a pandas one; None where `X` is not a frame."""
+    """Any data frame as a pandas frame; None if `X` is not a data frame."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return X
@@ -170,20 +170,20 @@ def _as_pandas(X: Any) -> Any | None:
             return from_dataframe(X).to_pandas()
     except (pyarrow.ArrowException, NotImplementedError) as error:
         raise InputTypeError(
-            f"the {type(X).__name__} holds a column that cannot be read as numbers ({error}); "
+            f"the {type(X).__name__} has a column that cannot be read as numbers ({error}); "
             "convert or drop it"
         ) from error
     return None
 
 
 def _with_checked_names(frame: Any, estimator: Any, reset: bool) -> Any:
-    """A frame whose column names scikit-learn will check: strings, or none at all.
+    """The frame with column names that scikit-learn checks: strings, or none at all.
 
-    Columns counted 0, 1, 2, … are unnamed, as pandas makes them from an array. Other names that
-    are not strings are kept as strings, so that a later change of their order is noticed.
+    Columns 0, 1, 2, … count as unnamed: pandas makes them from an array. Other names that are not
+    strings are turned into strings, so that a change of their order is noticed later.
     """
     names = list(frame.columns)
-    _refuse_duplicate_names(names)
+    _check_unique_names(names)
     if all(isinstance(name, str) for name in names):
         return frame
     if names == list(range(len(names))):
@@ -191,17 +191,17 @@ def _with_checked_names(frame: Any, estimator: Any, reset: bool) -> Any:
     if not reset and not hasattr(estimator, "feature_names_in_"):
         raise InputError(
             f"the columns are called {names[:5]}, but the detector was fitted on unnamed columns; "
-            "pass them in the order of the fit, as an array"
+            "pass them as an array, in the order of the fit"
         )
     return frame.set_axis([str(name) for name in names], axis=1)
 
 
-def _refuse_duplicate_names(names: Sequence[Any]) -> None:
+def _check_unique_names(names: Sequence[Any]) -> None:
     seen: set[Any] = set()
     repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
     if repeated:
-        listed = ", ".join(repr(name) for name in dict.fromkeys(repeated))
-        raise InputError(f"column names must be unique; more than one is called {listed}")
+        names_text = ", ".join(repr(name) for name in dict.fromkeys(repeated))
+        raise InputError(f"column names must be unique; repeated: {names_text}")
 
 
 def _frame_values(frame: Any) -> Matrix:
@@ -213,7 +213,7 @@ def _frame_values(frame: Any) -> Matrix:
         column = frame.iloc[:, j]
         kind = column.dtype
         if pandas.api.types.is_complex_dtype(kind):
-            raise InputError(f"Complex data not supported: column {name!r} holds complex numbers")
+            raise InputError(f"Complex data not supported: column {name!r} has complex numbers")
         numeric = pandas.api.types.is_numeric_dtype(kind) or pandas.api.types.is_bool_dtype(kind)
         if isinstance(kind, pandas.SparseDtype):
             raise InputTypeError(f"column {name!r} is sparse; use frame.sparse.to_dense() first")
@@ -223,14 +223,14 @@ def _frame_values(frame: Any) -> Matrix:
             values[:, j] = _numbers(column.to_numpy(dtype=object), name)
         else:
             raise InputTypeError(
-                f"column {name!r} holds {kind} values, which are not numbers; "
+                f"column {name!r} contains {kind} values, which are not numbers; "
                 "convert it to numbers or drop it"
             )
     return values
 
 
 def _array_values(X: Any) -> Any:
-    """An array whose cells are numbers; shape and sparsity are left to scikit-learn's checks."""
+    """`X` as an array of numbers; scikit-learn checks its shape and sparsity later."""
     if isinstance(X, np.ma.MaskedArray):
         values = _array_values(np.ma.getdata(X))
         if values.dtype.kind == "c":
@@ -255,7 +255,7 @@ def _array_values(X: Any) -> Any:
     if X.dtype.kind in "US":
         raise InputTypeError(_text_message(X))
     if X.dtype.kind in "mM":
-        raise InputTypeError(f"X holds {X.dtype} values, which are not numbers; convert them first")
+        raise InputTypeError(f"X contains {X.dtype} values; convert them to numbers first")
     if X.dtype == object and X.ndim == 1 and len(X):
         raise InputTypeError(
             f"the rows of X are {type(X[0]).__name__} objects (Expected 2D array, got 1D array "
@@ -268,19 +268,19 @@ def _array_values(X: Any) -> Any:
 
 
 def _numbers(cells: NDArray[Any], name: Any) -> NDArray[np.float64]:
-    """Cells of an object column as floats; None and NA become NaN, text is refused."""
+    """Cells of an object column as floats; None and NA become NaN, text raises an error."""
     values = np.empty(len(cells), dtype=np.float64)
     for i, cell in enumerate(cells):
         if isinstance(cell, (str, bytes)):
             raise InputTypeError(
-                f"column {name!r} holds text (first {cell!r} at row {i}); "
+                f"column {name!r} contains text (first {cell!r} at row {i}); "
                 "convert it to numbers or drop the column"
             )
         try:
             values[i] = np.nan if _is_missing(cell) else float(cell)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputTypeError(
-                f"column {name!r} holds {repr(cell)[:40]} at row {i}, which is not a usable number "
+                f"column {name!r} has {repr(cell)[:40]} at row {i}, which is not a usable number "
                 f"({error}); convert it or drop the column"
             ) from error
     return values
@@ -296,11 +296,11 @@ def _text_message(X: NDArray[Any]) -> str:
             float(cell)
         except ValueError:
             where = f"row {index[0]}" + (f", column 'x{index[1]}'" if len(index) > 1 else "")
-            return f"X holds text (first {str(cell)!r} at {where}); convert or drop it"
-    return "X holds numbers written as text; convert it with X.astype(float)"
+            return f"X contains text (first {str(cell)!r} at {where}); convert or drop it"
+    return "X contains numbers written as text; convert it with X.astype(float)"
 
 
-def _refuse_infinities(matrix: Matrix, estimator: Any) -> None:
+def _check_finite(matrix: Matrix, estimator: Any) -> None:
     for start in range(0, len(matrix), _BLOCK_ROWS):
         infinite = np.isinf(matrix[start : start + _BLOCK_ROWS])
         if infinite.any():

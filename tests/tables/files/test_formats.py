@@ -1,4 +1,4 @@
-"""Which kind of table a file is, by its name or its first bytes."""
+"""The format of a table file, from its name or its first bytes."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_by_name(name, expected):
     assert format_of(name) == expected
 
 
-def test_what_was_asked_for_comes_first():
+def test_an_explicit_kind_overrides_the_name():
     assert format_of("a.csv", "parquet") == Format("parquet")
     with pytest.raises(InputError, match="csv, tsv, parquet or arrow"):
         format_of("a.csv", "xlsx")

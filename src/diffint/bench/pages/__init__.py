@@ -1,1 +1,1 @@
-"""The pages of a report, each a function of the results that gives its Markdown."""
+"""The pages of a report; each is a function from results to Markdown."""

@@ -1,4 +1,4 @@
-"""What the pages share: the statistics, names, and what is said on every one."""
+"""Shared by the pages: statistics, names, and texts that are on every page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import pandas
 
 from .. import standings
-from ..baselines import OURS
+from ..baselines import DIFFINT_METHODS
 from ..markdown import bold, escaped, wrapped_names
 from ..paper_numbers import N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, Regime
@@ -18,8 +18,8 @@ from ..results import Results, is_plugin
 METRIC_NAMES: dict[Metric, str] = {"roc_auc": "ROC-AUC", "average_precision": "average precision"}
 REGIME_TEXTS: dict[Regime, str] = {
     "paper": "As in the paper: DiffInt, TCCM, AutoEncoder and VAE train on the inliers of the "
-    "train part, the others on all of it, anomalies included.",
-    "fair": "Every method trains on the inliers of the train part only.",
+    "training part, the others on all of it, including anomalies.",
+    "fair": "Every method trains on the inliers of the training part only.",
 }
 BRACKETS = (
     f"In square brackets: the paper's own number, over {N_TABLES} tables and {N_METHODS} methods."
@@ -79,26 +79,27 @@ class Report:
 
 
 def sentence(text: str) -> str:
-    """With a capital at its beginning."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def absent_line(results: Results) -> str:
-    """Which of the paper's tables are not there; on every page."""
+    """A sentence that names the paper's tables without rows."""
     absent = results.absent_tables
-    be = "is" if len(absent) == 1 else "are"
-    text = f"{len(absent)} of the paper's {N_TABLES} tables {be} not among these rows"
-    line = f"All of the paper's {N_TABLES} tables are among these rows."
+    have = "has" if len(absent) == 1 else "have"
+    text = f"{len(absent)} of the paper's {N_TABLES} tables {have} no rows here"
+    line = f"All of the paper's {N_TABLES} tables have rows here."
     if absent:
         line = f"{bold(text)}: {wrapped_names(absent)}."
     for regime in results.regimes:
-        elsewhere = results.tables_only_elsewhere(regime)
-        if elsewhere:
-            line += f" Without rows in the {regime} regime only: {wrapped_names(elsewhere)}."
+        other = results.tables_of_other_regime(regime)
+        if other:
+            line += f" With rows in the other, but not in the {regime} regime: "
+            line += f"{wrapped_names(other)}."
     return line + "\n"
 
 
 def shown_method(method: str) -> str:
-    """Ours and those from outside stand out."""
+    """A method's name, bold for DiffInt and plugins."""
     name = escaped(method, 40)
-    return bold(name) if method in OURS or is_plugin(method) else name
+    return bold(name) if method in DIFFINT_METHODS or is_plugin(method) else name

@@ -1,4 +1,4 @@
-"""Ours, and those from outside, against each other method."""
+"""The page of pairwise comparisons: DiffInt and plugins against each other method."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .common import METRIC_NAMES, Report, absent_line, shown_method
 
 
 def comparisons_page(report: Report) -> str:
-    """Wins, ties and losses with their tests, of ours and of those from outside."""
+    """Wins, ties and losses of DiffInt and plugins, with Wilcoxon's tests."""
     parts = [
-        "# Head to head\n",
-        "Over the tables that both finished: wins–ties–losses by the mean over seeds (a tie is a "
-        f"difference below {TIE}), the mean difference, and the p-value of Wilcoxon's two-sided "
-        "signed-rank test after Holm's correction for the number of opponents; bold below "
-        f"{ALPHA}.\n",
+        "# Pairwise comparisons\n",
+        "Over the tables that both methods finished: wins–ties–losses by the mean over seeds (a "
+        f"tie is a difference below {TIE}), the mean difference, and the p-value of Wilcoxon's "
+        "two-sided signed-rank test with Holm's correction for the number of opponents; bold "
+        f"below {ALPHA}.\n",
         absent_line(report.results),
     ]
     records = report.comparisons
     if records.empty:
-        parts.append("Neither DiffInt nor a method from outside is among these rows.\n")
+        parts.append("These rows have neither DiffInt nor a plugin.\n")
         return "\n".join(parts)
     for regime in report.results.regimes:
         parts.append(f"## {regime.capitalize()} regime\n")
-        here = records[records["regime"] == regime]
-        if here.empty:
-            parts.append("There is no one to compare with.\n")
-        for method in dict.fromkeys(here["method"]):
-            mine = here[here["method"] == method]
-            parts += [f"### {escaped(method)}\n", _comparison_table(mine)]
+        in_regime = records[records["regime"] == regime]
+        if in_regime.empty:
+            parts.append("There is no other method to compare with.\n")
+        for method in dict.fromkeys(in_regime["method"]):
+            of_method = in_regime[in_regime["method"] == method]
+            parts += [f"### {escaped(method)}\n", _comparison_table(of_method)]
     return "\n".join(parts)
 
 

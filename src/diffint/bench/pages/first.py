@@ -1,4 +1,4 @@
-"""The first page: what was run, the headline ranks of both regimes, and what did not finish."""
+"""The first page: what was run, the main ranks of both regimes, and what did not finish."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..paper_numbers import METRICS, N_METHODS, N_TABLES, Metric
 from ..protocol import SCALES, TABLES, Regime
 from ..ranking import complete_tables
 from ..results import Results, is_plugin, sorted_methods
-from ..standings import like_the_papers, pools
+from ..standings import comparable_with_paper, pools
 from ..store import NOT_RUN
 from .common import (
     BRACKETS,
@@ -26,17 +26,18 @@ from .common import (
 )
 
 _MOST_NAMES = 12  # of tables in one cell
-_NUMBERS = r"\d+(?:\.\d+)?"  # by which messages of one kind may differ
+_NUMBERS = r"\d+(?:\.\d+)?"  # messages that differ only in these are the same kind
 
 
 def first_page(report: Report, figures: Sequence[str]) -> str:
-    """`figures` are the names of those that were drawn."""
+    """The page; figures: the names of the figures that were drawn."""
     results = report.results
     parts = ["# How the detectors compare\n", _what_was_run(results), absent_line(results)]
     if results.n_repeated:
+        was = "was" if results.n_repeated == 1 else "were"
         parts.append(
-            f"{counted(results.n_repeated, 'row')} came more than once (the same table, method, "
-            "regime and seed); the last of each counts.\n"
+            f"{counted(results.n_repeated, 'row')} {was} replaced by later rows of the same table, "
+            "method, regime and seed.\n"
         )
     for regime in results.regimes:
         parts += _regime(report, regime, figures)
@@ -58,7 +59,7 @@ def _what_was_run(results: Results) -> str:
         tables += f"; and {len(others)} more: {wrapped_names(others)}"
     methods = results.all_methods
     plugins = [name for name in methods if is_plugin(name)]
-    outside = f"; from outside: {wrapped_names(plugins)}" if plugins else ""
+    outside = f"; plugins: {wrapped_names(plugins)}" if plugins else ""
     lines = [
         ["regimes", listed(list(results.regimes))],
         ["tables", tables],
@@ -76,11 +77,11 @@ def _what_was_run(results: Results) -> str:
 def _limits(rows: pandas.DataFrame) -> str:
     limits = []
     for together in sorted({int(n) for n in rows["seeds_together"]}):
-        alike = rows[rows["seeds_together"] == together]
-        seconds = sorted(set(alike["time_limit"].dropna()))
+        same = rows[rows["seeds_together"] == together]
+        seconds = sorted(set(same["time_limit"].dropna()))
         if seconds:
-            whose = f" for {together} seeds in one launch" if together > 1 else ""
-            limits.append(f"{' or '.join(number(value) for value in seconds)} s{whose}")
+            seeds = f" for {together} seeds in one launch" if together > 1 else ""
+            limits.append(f"{' or '.join(number(value) for value in seconds)} s{seeds}")
     memory = sorted(set(rows["memory_limit_gb"].dropna()))
     if memory:
         limits.append(f"{' or '.join(number(value) for value in memory)} GB")
@@ -100,23 +101,24 @@ def _regime(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]
     parts = [f"## {regime.capitalize()} regime\n", REGIME_TEXTS[regime] + "\n"]
     n_papers = sum(not is_plugin(name) for name in found["line-up"])
     if "everyone" in found and n_papers < N_METHODS:
-        parts.append(f"{n_papers} of the paper's {N_METHODS} methods are among these rows.\n")
+        parts.append(f"{n_papers} of the paper's {N_METHODS} methods have rows here.\n")
     for metric in METRICS:
         parts.append(_test_line(report, regime, metric))
         name = f"cd-{regime}-{metric}-overall.svg"
         if name in figures:
             text = f"Mean ranks by {METRIC_NAMES[metric]}, {regime} regime"
             parts.append(f"![{text}](figures/{name})\n")
-    note = f" {BRACKETS}" if like_the_papers(results, regime, "line-up") else ""
+    note = f" {BRACKETS}" if comparable_with_paper(results, regime, "line-up") else ""
     parts += [
         "Mean ranks (lower is better; a run that did not finish gets the worst rank), and means "
-        f"over the tables that every method here finished, if it finished any.{note}\n",
+        "over the tables that all methods finished (ignoring methods that finished none)."
+        f"{note}\n",
         _headline(report, regime, "line-up"),
     ]
     if "everyone" in found:
         more = [name for name in found["everyone"] if name not in found["line-up"]]
         parts += [
-            f"With {listed([escaped(name) for name in more])}, which the paper does not have:\n",
+            f"With {listed([escaped(name) for name in more])}, which the paper does not include:\n",
             _headline(report, regime, "everyone"),
         ]
     return parts
@@ -137,8 +139,8 @@ def _test_line(report: Report, regime: Regime, metric: Metric) -> str:
     name = sentence(METRIC_NAMES[metric])
     if math.isnan(test["chi2"]):
         return (
-            f"{bold(name)}: {over}, too few for Friedman's test, which takes three methods and "
-            "two tables with values that differ.\n"
+            f"{bold(name)}: {over}, too few for Friedman's test, which needs three methods and "
+            "two tables with different values.\n"
         )
     chi2 = f"{test['chi2']:.2f}"
     chi2 += "" if math.isnan(test["paper_chi2"]) else f" [{test['paper_chi2']:.2f}]"
@@ -154,11 +156,11 @@ def _headline(report: Report, regime: Regime, pool: str) -> str:
     results = report.results
     methods = pools(results, regime)[pool]
     values = [results.values(regime, metric, methods) for metric in METRICS]
-    # One that finished nothing would leave no table to average over.
+    # A method that finished no table would leave none to average over.
     complete = complete_tables(values[0].dropna(axis=1, how="all"))
     rankings = [report.ranking(regime, pool, "A", "overall", metric) for metric in METRICS]
     columns = [ranking["mean_rank"] for ranking in rankings]
-    columns += [-frame.loc[complete].mean() for frame in values]  # the lowest is the best of each
+    columns += [-frame.loc[complete].mean() for frame in values]  # negative: the lowest is best
     best = [column.min() for column in columns]
     rows = []
     for method in rankings[0].index:
@@ -176,12 +178,12 @@ def _headline(report: Report, regime: Regime, pool: str) -> str:
     return table([*head, "finished"], rows)
 
 
-# --- The rest ------------------------------------------------------------------------------------
+# --- Links and failures --------------------------------------------------------------------------
 
 
 def _links(results: Results) -> str:
     lines = [
-        "- [Mean ranks](ranks.md) by scale, tests, missing runs, and those that train on the same",
+        "- [Mean ranks](ranks.md): by scale, with tests, treatment of missing runs, training rows",
     ]
     for regime in results.regimes:
         for metric in METRICS:
@@ -190,7 +192,7 @@ def _links(results: Results) -> str:
                 f"(tables-{regime}-{metric}.md)"
             )
     lines += [
-        "- [Head to head](comparisons.md): wins, ties, losses, Wilcoxon's test",
+        "- [Pairwise comparisons](comparisons.md): wins, ties, losses, Wilcoxon's test",
         "- [Time and memory](time.md)",
         "- As data: [values](values.csv), [ranks](ranks.csv), [tests](tests.csv), "
         "[comparisons](comparisons.csv), [times](times.csv)",
@@ -199,14 +201,14 @@ def _links(results: Results) -> str:
 
 
 def _failures(results: Results) -> list[str]:
-    """Failed runs, those of one method and reason together; then what was never run."""
+    """Failed runs, grouped by method and reason; then runs that were never made."""
     parts = []
     failed = results.rows[results.rows["state"] != "ok"]
     if len(failed):
         rows = []
-        failed = failed.sort_values("method", key=_method_places, kind="stable")
-        alike = failed["message"].str.removeprefix(NOT_RUN).str.replace(_NUMBERS, "…", regex=True)
-        for (method, state, _), group in failed.groupby(["method", "state", alike], sort=False):
+        failed = failed.sort_values("method", key=_method_positions, kind="stable")
+        kind = failed["message"].str.removeprefix(NOT_RUN).str.replace(_NUMBERS, "…", regex=True)
+        for (method, state, _), group in failed.groupby(["method", "state", kind], sort=False):
             message = group["message"].iloc[0].removeprefix(NOT_RUN)
             others = group["message"].str.removeprefix(NOT_RUN).nunique() - 1
             message += " (the numbers vary)" if others else ""
@@ -220,11 +222,11 @@ def _failures(results: Results) -> list[str]:
                     escaped(str(message)),
                 ]
             )
-        head = ["method", "what", "tables", "regimes", "seeds", "message"]
+        head = ["method", "state", "tables", "regimes", "seeds", "message"]
         parts += [
-            "One that runs out of time or memory in its first seed is missing on that table; where "
-            "that was on the inliers alone, it is not tried on all rows. After an error the other "
-            "seeds still count.\n",
+            "A method that exceeds the time or memory limit on its first seed counts as missing on "
+            "that table; if it does so on the inliers alone, it is not run on all rows. After an "
+            "error, the other seeds still count.\n",
             table(head, rows).replace("--:", ":--"),
         ]
     else:
@@ -237,13 +239,13 @@ def _failures(results: Results) -> list[str]:
                 f"- {shown_method(str(method))}, {regime} regime: {_names(list(group['table']))}"
             )
         parts += [
-            "No rows at all, though others have some; they count as runs that did not finish:\n",
+            "Methods without rows on tables that others were run on; they count as not finished:\n",
             "\n".join(lines) + "\n",
         ]
     return parts
 
 
-def _method_places(names: pandas.Series) -> pandas.Series:
+def _method_positions(names: pandas.Series) -> pandas.Series:
     places = {name: place for place, name in enumerate(sorted_methods(set(names)))}
     return names.map(places)
 

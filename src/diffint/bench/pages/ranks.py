@@ -1,4 +1,4 @@
-"""Mean ranks: by scale, by what is done about missing runs, and by what methods train on."""
+"""The page of mean ranks: by scale, by treatment of missing runs, and by training rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..paper_numbers import COMPLETE_CASE, METRICS, N_COMPLETE, N_TABLES, POOL_S
 from ..protocol import Regime
 from ..ranking import ALPHA, SCHEMES
 from ..results import each
-from ..standings import like_the_papers, pools
+from ..standings import comparable_with_paper, pools
 from .common import (
     BRACKETS,
     METRIC_NAMES,
@@ -26,13 +26,13 @@ from .common import (
 
 
 def ranks_page(report: Report, figures: Sequence[str]) -> str:
-    """Mean ranks by scale, tests, schemes and pools; `figures` are those that were drawn."""
+    """The page; figures: the names of the figures that were drawn."""
     results = report.results
-    beside = any(like_the_papers(results, "paper", pool) for pool in POOL_SIZES)
+    comparable = any(comparable_with_paper(results, "paper", pool) for pool in POOL_SIZES)
     parts = [
         "# Mean ranks\n",
         "Lower is better, ties share their mean rank; a run that did not finish gets the worst "
-        f"rank, the number of methods.{' ' + BRACKETS if beside else ''}\n",
+        f"rank, the number of methods.{' ' + BRACKETS if comparable else ''}\n",
         absent_line(results),
     ]
     for regime in results.regimes:
@@ -49,8 +49,8 @@ def ranks_page(report: Report, figures: Sequence[str]) -> str:
 
 def _by_scale(report: Report, regime: Regime, pool: str) -> list[str]:
     methods = pools(report.results, regime)[pool]
-    who = "Everyone, with those that the paper left out" if pool == "everyone" else "By scale"
-    parts = [f"### {who}: {counted(len(methods), 'method')}\n"]
+    title = "With methods that are not in the paper" if pool == "everyone" else "By scale"
+    parts = [f"### {title}: {counted(len(methods), 'method')}\n"]
     groups = report.groups(regime)
     for metric in METRICS:
         columns = [report.ranking(regime, pool, "A", group, metric) for group in groups]
@@ -106,15 +106,15 @@ def _tests(report: Report, regime: Regime, figures: Sequence[str]) -> list[str]:
     head = ["", "methods", "tables", "Friedman χ²", "p", "critical difference", ""]
     parts = [
         "### Do the ranks differ?\n",
-        "Friedman's test over all methods (those that did not finish tied at the end), and "
+        "Friedman's test over all methods (those that did not finish share the worst rank), and "
         f"Nemenyi's critical difference at {100 * (1 - ALPHA):.0f} %: mean ranks that are closer "
-        "cannot be told apart.\n",
+        "do not differ significantly.\n",
         table(head, rows),
     ]
-    if like_the_papers(report.results, regime, "line-up"):
+    if comparable_with_paper(report.results, regime, "line-up"):
         parts.append("By scale the paper's critical differences are about 9 to 11 (tab:ranks).\n")
     if tests["chi2"].isna().any():
-        parts.append("A dash: it takes three methods, two tables and values that differ.\n")
+        parts.append("A dash: the test needs three methods, two tables and different values.\n")
     return parts
 
 
@@ -128,10 +128,10 @@ def _schemes(report: Report, regime: Regime) -> list[str]:
     n_complete = _n_tables(rankings["roc_auc", "B"])
     n_all = _n_tables(rankings["roc_auc", "A"])
     papers = ""
-    if like_the_papers(report.results, regime, "line-up"):
+    if comparable_with_paper(report.results, regime, "line-up"):
         papers = f" [{N_COMPLETE} of {N_TABLES}]"
     return [
-        "### What is done about missing runs\n",
+        "### Treatment of missing runs\n",
         f"A: the worst rank. B: only the {n_complete} of {n_all} tables that every method "
         f"finished{papers}. C: the median of the table's ranks.\n",
         _rank_table(
@@ -144,19 +144,19 @@ def _schemes(report: Report, regime: Regime) -> list[str]:
 def _split_pools(report: Report) -> list[str]:
     found = pools(report.results, "paper")
     parts = [
-        "### Among those that train on the same\n",
-        "The paper's regime mixes methods that train on inliers with methods that train on "
-        "contaminated rows; here they are apart, with DiffInt in both.\n",
+        "### Methods with the same training rows\n",
+        "The paper regime mixes methods that train on inliers with methods that train on "
+        "contaminated rows; here they are ranked separately, with DiffInt in both groups.\n",
     ]
     titles = {
         "inlier-only": "Inlier-only, DiffInt as in the paper",
         "inlier-only (DiffInt)": "Inlier-only, DiffInt as recommended",
-        "contaminated": "Contaminated, and DiffInt as in the paper",
-        "contaminated (DiffInt)": "Contaminated, and DiffInt as recommended",
+        "contaminated": "Contaminated, with DiffInt as in the paper",
+        "contaminated (DiffInt)": "Contaminated, with DiffInt as recommended",
     }
     shown = [pool for pool in titles if pool in found]
     if not shown:
-        parts.append("These rows have no such pool: it takes DiffInt and one of the others.\n")
+        parts.append("This needs rows of DiffInt and of a method of either group.\n")
     for pool in shown:
         parts.append(f"#### {titles[pool]} ({len(found[pool])} methods)\n")
         if pool.startswith("inlier"):
@@ -180,13 +180,13 @@ def _split_pools(report: Report) -> list[str]:
             for metric in METRICS:
                 header += [f"{METRIC_NAMES[metric]}, all ({n_all})", f"complete ({n_complete})"]
             parts.append(_rank_table(header, columns))
-    if like_the_papers(report.results, "paper", "line-up"):
+    if comparable_with_paper(report.results, "paper", "line-up"):
         parts += _complete_case(report)
     return parts
 
 
 def _complete_case(report: Report) -> list[str]:
-    """The paper's text gives other numbers for scheme B than its table."""
+    """Ranks by scheme B with those of the paper's text, which differ from its table."""
     rows = []
     for method in dict.fromkeys(key.method for key in COMPLETE_CASE):
         row = [shown_method(method)]
@@ -196,9 +196,9 @@ def _complete_case(report: Report) -> list[str]:
             row.append(rank_text(rank, _complete_case_number(method, metric)))
         rows.append(row)
     return [
-        "#### The whole line-up on complete tables\n",
-        "This is scheme B above; the text of the paper's appendix (sup:strat) and its table "
-        "(tab:rank-sens) differ on it, and here is the text's.\n",
+        "#### All methods of the paper on complete tables\n",
+        "This is scheme B above. The text of the paper's appendix (sup:strat) and its table "
+        "(tab:rank-sens) give different numbers; in brackets are those of the text.\n",
         table(["method", *METRIC_NAMES.values()], rows),
     ]
 

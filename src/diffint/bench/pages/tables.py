@@ -1,4 +1,4 @@
-"""Every value: mean, spread and rank of each method on each table."""
+"""The pages of values: mean, deviation and rank of each method on each table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..protocol import SCALES, Regime
 from ..results import each
 from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, sentence, shown_method
 
-_COLUMNS = 5  # tables side by side
+_COLUMNS = 5  # tables per block
 
 
 def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
@@ -26,18 +26,19 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
     parts = [
         f"# {sentence(METRIC_NAMES[metric])} per table, {regime} regime\n",
         f"{REGIME_TEXTS[regime]} Mean ± sd over {counted(n_seeds, 'seed')}, in brackets the rank "
-        "among all methods here; the best is bold. A dash is a run that did not finish, and why.\n",
+        "among all methods; the best is bold. A dash marks a run that did not finish, with the "
+        "reason.\n",
     ]
     if cells["over_limit"].any():
         parts.append(
-            f"† would not have finished on one core in {number(limit)} s, the time that the "
-            "baselines had.\n"
+            f"† would not have finished on one core in {number(limit)} s, the time limit of "
+            "the baselines.\n"
         )
     parts.append(absent_line(results))
-    by_place = {(cell.table, cell.method): cell for cell in each(cells)}
+    by_key = {(cell.table, cell.method): cell for cell in each(cells)}
     for scale in (*SCALES, ""):
-        here = cells[(cells["scale"] == scale) & (cells["method"] != "")]
-        names = list(dict.fromkeys(here["table"]))
+        in_scale = cells[(cells["scale"] == scale) & (cells["method"] != "")]
+        names = list(dict.fromkeys(in_scale["table"]))
         if not names:
             continue
         parts.append(f"## {scale.capitalize() or 'Other'} tables ({len(names)})\n")
@@ -45,8 +46,8 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
         width = math.ceil(len(names) / n_blocks)
         for start in range(0, len(names), width):
             block = names[start : start + width]
-            parts.append(_block(by_place, results.methods(regime), block, metric))
-        short = here[(here["state"] == "ok") & (here["n_seeds"] < n_seeds)]
+            parts.append(_block(by_key, results.methods(regime), block, metric))
+        short = in_scale[(in_scale["state"] == "ok") & (in_scale["n_seeds"] < n_seeds)]
         if len(short):
             fewer = [
                 f"{escaped(str(row.method))} on {escaped(str(row.table))} ({row.n_seeds})"
@@ -71,5 +72,5 @@ def _block(
         rows.append(row)
         if method == "DiffInt-paper" and metric == "roc_auc" and set(names) & set(ROC_AUC):
             papers = [f"[{ROC_AUC[name].value:.3f}]" if name in ROC_AUC else "" for name in names]
-            rows.append(["the paper's own", *papers])
+            rows.append(["the paper", *papers])
     return table(["", *map(escaped, names)], rows)

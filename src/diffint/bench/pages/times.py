@@ -1,4 +1,4 @@
-"""What the methods take."""
+"""The page of time and memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .common import Report, absent_line, shown_method
 
 
 def time_page(report: Report, figures: Sequence[str]) -> str:
-    """What the methods take, by scale."""
+    """The page; figures: the names of the figures that were drawn."""
     results, times = report.results, report.times
     parts = [
         "# Time and memory\n",
         "Seconds on one core per seed, geometric means over tables: fit + score. ≥: some runs were "
-        "stopped at the time limit and count with that; other missing runs are left out.\n",
+        "stopped at the time limit and count with it; other missing runs are left out.\n",
     ]
     if times["estimated"].any():
         parts.append(
-            "≈: some fits ran on a GPU; their time on one core is an estimate. What they took "
-            "there is in [times.csv](times.csv).\n"
+            "≈: some fits ran on a GPU; their time on one core is an estimate. The measured "
+            "times are in [times.csv](times.csv).\n"
         )
     parts.append(absent_line(results))
     for regime in results.regimes:
@@ -31,21 +31,22 @@ def time_page(report: Report, figures: Sequence[str]) -> str:
         name = f"time-{regime}.svg"
         if name in figures:
             parts.append(f"![Mean rank against seconds, {regime} regime](figures/{name})\n")
-        here, groups = times[times["regime"] == regime], report.groups(regime)
-        order = here[here["group"] == "overall"].sort_values("seconds", kind="stable")["method"]
-        cells = {(row.method, row.group): row for row in each(here)}
+        in_regime, groups = times[times["regime"] == regime], report.groups(regime)
+        order = in_regime[in_regime["group"] == "overall"].sort_values("seconds", kind="stable")[
+            "method"
+        ]
+        cells = {(row.method, row.group): row for row in each(in_regime)}
         seconds, memory = [], []
         for method in order:
-            mine = [cells[method, group] for group in groups]
-            seconds.append([shown_method(method), *(_seconds(one) for one in mine)])
-            peaks = [
-                MISSING if math.isnan(v) else number(v) for v in (m.peak_memory_mb for m in mine)
-            ]
-            memory.append([shown_method(method), _finished(mine[0]), *peaks])
+            of_method = [cells[method, group] for group in groups]
+            seconds.append([shown_method(method), *(_seconds(one) for one in of_method)])
+            peaks = [one.peak_memory_mb for one in of_method]
+            shown = [MISSING if math.isnan(peak) else number(peak) for peak in peaks]
+            memory.append([shown_method(method), _finished(of_method[0]), *shown])
         parts.append(table(["seconds, fit + score", *groups], seconds))
         parts.append(
-            "Tables finished, and the largest memory of any run in MB: its process with all the "
-            "libraries that were loaded beforehand (200 to 800 MB, by how many methods were run).\n"
+            "Finished tables, and the largest memory of any run in MB, including the preloaded "
+            "libraries of its process (200 to 800 MB, depending on the methods that were run).\n"
         )
         parts.append(table(["", "finished", *groups], memory))
     return "\n".join(parts)

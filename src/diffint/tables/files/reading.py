@@ -1,4 +1,4 @@
-"""A table in a file, or from standard input, batch by batch in constant memory."""
+"""Read a table from a file or standard input, batch by batch in constant memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.formatting import counted
-from .cells import NotNumbers, as_numbers
 from .formats import LONGEST_MARK, Format, format_by_content, format_of
+from .number_parsing import NotNumbers, as_numbers
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
@@ -35,7 +35,7 @@ _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a file: its kind (by its name if None) and how its text is written."""
+    """How to read a file: its kind (from its name if None) and the conventions of its text."""
 
     kind: str | None = None
     separator: str | None = None
@@ -45,8 +45,8 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         separator = {"\\t": "\t", "tab": "\t"}.get(self.separator or "", self.separator)
         object.__setattr__(self, "separator", separator)
-        fits = separator is None or (len(separator) == 1 and separator.isascii())
-        if not fits or separator in ('"', "\n", "\r"):
+        valid = separator is None or (len(separator) == 1 and separator.isascii())
+        if not valid or separator in ('"', "\n", "\r"):
             raise InputError(
                 f"the separator {self.separator!r} must be a single character, such as ';' or '\\t'"
             )
@@ -56,12 +56,12 @@ class ReadingOptions:
             "".encode(self.encoding)
         except LookupError:
             raise InputError(
-                f"{self.encoding!r} is no known encoding; try utf-8, latin-1 or utf-16"
+                f"{self.encoding!r} is not a known encoding; try utf-8, latin-1 or utf-16"
             ) from None
 
 
 class TableFile:
-    """An open table: its columns, how long it is where that is known, and its batches, once."""
+    """An open table: its columns, its length if known, and its batches, which can be read once."""
 
     def __init__(self, path: str, options: ReadingOptions) -> None:
         self.path, self.options = path, options
@@ -78,11 +78,11 @@ class TableFile:
         self._check_columns()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._stream.close()
 
     def progress(self) -> float | None:
-        """The share of the file that has been read, None where its size is not known."""
+        """The share of the file that has been read, None if its size is unknown."""
         if not self._size or self.format.compression:
             return None
         try:
@@ -91,7 +91,7 @@ class TableFile:
             return None
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """(number of rows before it, pyarrow batch) with these columns, in the file's order."""
+        """(number of rows before it, pyarrow batch with these columns), in the file's order."""
         first = 0
         try:
             for batch in self._source.batches(list(columns)):
@@ -107,16 +107,16 @@ class TableFile:
     def numbers(
         self, batch: Any, columns: Sequence[str], first: int, can_ignore: bool = False
     ) -> NDArray[np.float64]:
-        """The columns of a batch as a matrix (rows, columns); what is no finite number is refused.
+        """The columns of a batch as a matrix (rows, columns); raises unless all are finite numbers.
 
-        first: how many rows of the file come before the batch; can_ignore: whether the column may
-        be left out instead.
+        first: number of rows before the batch; can_ignore: whether the error can suggest to ignore
+        the column.
         """
 
         def remedy(name: str) -> str:
             if can_ignore:
                 return f"leave the column out with --ignore {_quoted(name)}"
-            return "mend the cell, or leave it blank where it is missing"
+            return "correct the cell, or leave it empty if the value is missing"
 
         values = np.empty((batch.num_rows, len(columns)))
         for j, name in enumerate(columns):
@@ -125,37 +125,37 @@ class TableFile:
             except NotNumbers as found:
                 shown = repr(found.value if len(found.value) <= 40 else found.value[:37] + "…")
                 raise InputError(
-                    f"{self.name}: column {name!r} holds {shown} {self.where(first + found.row)}, "
+                    f"{self.name}: column {name!r} has {shown} {self.where(first + found.row)}, "
                     f"which is not a number; {remedy(name)}{self.hint()}"
                 ) from None
         infinite = np.isinf(values)
         if infinite.any():
             row, j = np.argwhere(infinite)[0]
             raise InputError(
-                f"{self.name}: column {columns[j]!r} holds an infinite number "
+                f"{self.name}: column {columns[j]!r} has an infinite number "
                 f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
 
     def where(self, row: int) -> str:
-        """Where a row is, for someone with the file in an editor."""
+        """Where a row is, as a line number if possible, to find it in an editor."""
         if not self.format.is_text:
             return f"in row {row + 1:,}"
         line = self._line_of(row)
         return f"in line {line:,}" if line is not None else f"in row {row + 1:,} after the header"
 
     def _line_of(self, row: int) -> int | None:
-        """The line of a row; None where it cannot be looked up."""
+        """The line of a row; None if it cannot be found."""
         return next((line for i, (line, _) in enumerate(self._lines(), -1) if i == row), None)
 
     def _ragged_line(self, n_cells: int) -> int | None:
-        """The first line with another number of cells."""
+        """The first line whose number of cells is not `n_cells`."""
         return next((line for line, cells in self._lines() if len(cells) != n_cells), None)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """(line number, cells) of the header and every row.
 
-        Lines without anything are no rows, unless there is but one column.
+        Empty lines are skipped, unless there is only one column.
         """
         if self.path == "-":
             return
@@ -166,7 +166,7 @@ class TableFile:
                 for cells in reader:
                     if cells or len(self.columns) == 1:
                         yield reader.line_num, cells or [""]
-            except csv.Error:  # a cell beyond its limits: no line to point at
+            except csv.Error:  # a cell that is too long: the line is unknown
                 return
 
     @property
@@ -187,8 +187,8 @@ class TableFile:
     def _check_columns(self) -> None:
         if len(self.columns) > MOST_COLUMNS:
             raise InputError(
-                f"{self.name} has {len(self.columns):,} columns, and at most {MOST_COLUMNS:,} can "
-                "be read; is it perhaps to be turned on its side?"
+                f"{self.name} has {len(self.columns):,} columns, more than the limit of "
+                f"{MOST_COLUMNS:,}; does the table need to be transposed?"
             )
         seen: set[str] = set()
         for name in self.columns:
@@ -199,35 +199,37 @@ class TableFile:
             seen.add(name)
 
     def hint(self) -> str:
-        """What may be wrong with a table of one column."""
+        """A hint at a wrong separator if the table has only one column."""
         if not self.format.is_text or len(self.columns) != 1:
             return ""
-        for sign, written in _SEPARATORS.items():
+        for sign, shown in _SEPARATORS.items():
             if sign in self.columns[0] and sign != self._separator:
-                return f" (are the columns separated by {written}? then add --separator {written})"
+                return f" (are the columns separated by {shown}? then add --separator {shown})"
         return ""
 
     def _unreadable(self, error: Exception) -> InputError:
-        """What Arrow says, in words that say what to do."""
+        """Arrow's error as one that says what to do."""
         text = " ".join(str(error).split())
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
         if ragged:
             line = self._ragged_line(int(ragged[1]))
             where = "a line" if line is None else f"line {line:,}"
-            hint = self.hint() or "; mend the line, or name the separator with --separator"
+            hint = self.hint() or "; correct the line, or set the separator with --separator"
             cells = counted(int(ragged[2]), "cell")
             return InputError(f"{self.name}: {where} has {cells} instead of {ragged[1]}{hint}")
         if "UTF8" in text or "utf-8" in text.lower() or "codec" in text:
             return InputError(
-                f"{self.name} is not text in {self.options.encoding}; if it is text, name its "
+                f"{self.name} is not text in {self.options.encoding}; if it is text, set its "
                 "encoding with --encoding (latin-1, utf-16, …)"
             )
         if "Empty CSV" in text:
-            return InputError(f"{self.name} is empty; it needs a line of column names and rows")
+            return InputError(
+                f"{self.name} is empty; it needs a line of column names and at least one row"
+            )
         kind = {"csv": "CSV", "tsv": "TSV", "parquet": "Parquet", "arrow": "Arrow"}
         return InputError(
             f"{self.name} cannot be read as {kind[self.format.kind]} ({text[:160]}); is it "
-            "damaged, or of another kind (--format)?"
+            "damaged, or in another format (--format)?"
         )
 
 
@@ -242,7 +244,7 @@ def open_table(path: str, options: ReadingOptions | None = None) -> Iterator[Tab
 
 
 class _Source(Protocol):
-    """What the kinds of files have in common."""
+    """The interface of the readers of each kind of file."""
 
     names: list[str]
     n_rows: int | None
@@ -252,24 +254,24 @@ class _Source(Protocol):
 
 
 class _Text:
-    """Lines of text; every cell stays text until it is asked for as a number."""
+    """A CSV or TSV file; cells stay text until they are parsed as numbers."""
 
-    n_rows: int | None = None  # nobody has counted them
+    n_rows: int | None = None  # unknown before the whole file is read
 
     def __init__(self, stream: Any, separator: str, encoding: str) -> None:
         csv.field_size_limit(_LONGEST_HEADER)
-        self._stream = _Rewound(stream)
+        self._stream = _PeekableStream(stream)
         reader = csv.reader(
             io.StringIO(self._stream.beginning(encoding), newline=""), delimiter=separator
         )
         try:
             header = next((cells for cells in reader if any(cell.strip() for cell in cells)), None)
         except csv.Error as error:
-            raise pyarrow.ArrowInvalid(f"its header is not one: {error}") from None
+            raise pyarrow.ArrowInvalid(f"its header cannot be read: {error}") from None
         if header is None:
             raise pyarrow.ArrowInvalid("Empty CSV file")
         if any("\0" in cell for cell in header):
-            raise pyarrow.ArrowInvalid("it holds NUL bytes, which text does not")
+            raise pyarrow.ArrowInvalid("it contains NUL bytes, so it is not text")
         self.names = [name.strip() for name in header]
         self._header_lines = reader.line_num
         self._separator, self._encoding = separator, encoding
@@ -286,7 +288,7 @@ class _Text:
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=self._separator,
                 newlines_in_values=True,
-                # A blank line in a single column is a missing value.
+                # An empty line in a table of one column is a missing value.
                 ignore_empty_lines=len(self.names) > 1,
             ),
             convert_options=pyarrow.csv.ConvertOptions(
@@ -297,14 +299,14 @@ class _Text:
         )
 
 
-class _Rewound:
-    """A stream whose first bytes have been looked at and are read again."""
+class _PeekableStream:
+    """A stream whose beginning can be read before it is read as a whole."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._ahead, self.closed = stream, b"", False
 
     def beginning(self, encoding: str) -> str:
-        """The first block of text, or more where no line ends in it."""
+        """The first block of text, or more if no line ends in it."""
         try:
             while True:
                 more = self._stream.read(_BLOCK_BYTES)
@@ -329,6 +331,8 @@ class _Rewound:
 
 
 class _Parquet:
+    """A Parquet file."""
+
     def __init__(self, stream: Any) -> None:
         self._file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)
         self.names = list(self._file.schema_arrow.names)
@@ -339,12 +343,14 @@ class _Parquet:
 
 
 class _Arrow:
+    """An Arrow file, in the file format or the stream format."""
+
     n_rows: int | None = None
 
     def __init__(self, stream: Any) -> None:
         try:
             self._file = pyarrow.ipc.open_file(stream)
-        except pyarrow.ArrowInvalid:  # perhaps a stream
+        except pyarrow.ArrowInvalid:  # not the file format: try the stream format
             stream.seek(0)
             self._file = pyarrow.ipc.open_stream(stream)
         self.names = list(self._file.schema.names)
@@ -359,41 +365,44 @@ class _Arrow:
 
 
 def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
-    """(stream, bytes in all or 0, format)"""
-    asked = format_of("" if path == "-" else path, options.kind)
+    """(stream, size in bytes or 0 if unknown, format)"""
+    expected = format_of("" if path == "-" else path, options.kind)
     if path == "-":
-        return _standard_input(asked)
+        return _standard_input(expected)
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path!r} is a folder; name a file")
+        raise IsADirectoryError(f"{path!r} is a folder; give a file")
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path!r} does not exist{_similar(path)}")
     with open(path, "rb") as file:
-        shown = format_by_content(file.read(LONGEST_MARK), asked)
-    if options.kind is not None and shown.kind != asked.kind:
-        shown = Format(asked.kind, shown.compression)
+        actual = format_by_content(file.read(LONGEST_MARK), expected)
+    if options.kind is not None and actual.kind != expected.kind:
+        actual = Format(expected.kind, actual.compression)
     size = os.path.getsize(path)
     if size == 0:
-        raise InputError(f"{path!r} is empty; it needs a line of column names and rows")
-    if shown.is_text:
-        stream = pyarrow.input_stream(path, compression=shown.compression)
-        return stream, size, shown
-    if shown.compression:
-        raise InputError(f"{path!r} is compressed as a whole, which only text may be; unpack it")
-    # Not mapped into memory: pages of the file would count as ours.
-    return pyarrow.OSFile(path), size, shown
+        raise InputError(f"{path!r} is empty; it needs a line of column names and at least one row")
+    if actual.is_text:
+        stream = pyarrow.input_stream(path, compression=actual.compression)
+        return stream, size, actual
+    if actual.compression:
+        raise InputError(
+            f"{path!r} is compressed, which is supported for CSV and TSV only; unpack it"
+        )
+    # Not memory-mapped: the mapped pages would count as this process's memory.
+    return pyarrow.OSFile(path), size, actual
 
 
-def _standard_input(asked: Format) -> tuple[Any, int, Format]:
+def _standard_input(expected: Format) -> tuple[Any, int, Format]:
     raw = sys.stdin.buffer
     first = raw.peek(LONGEST_MARK)[:LONGEST_MARK] if hasattr(raw, "peek") else b""
-    shown = format_by_content(first, asked)
-    if shown.is_text:
-        return pyarrow.input_stream(raw, compression=shown.compression), 0, shown
-    return pyarrow.BufferReader(raw.read()), 0, shown  # their ends must be read first
+    actual = format_by_content(first, expected)
+    if actual.is_text:
+        return pyarrow.input_stream(raw, compression=actual.compression), 0, actual
+    # Parquet and Arrow files are read from their end, so all of the input is needed first.
+    return pyarrow.BufferReader(raw.read()), 0, actual
 
 
 def _similar(path: str) -> str:
-    """A hint at a file with nearly the same name."""
+    """A hint at a file with a similar name, or nothing."""
     import difflib
 
     folder = Path(path).parent

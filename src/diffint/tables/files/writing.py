@@ -1,4 +1,4 @@
-"""A table to a file or to standard output, batch by batch, whole or not at all."""
+"""Write a table to a file or standard output, batch by batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ..atomic_write import whole_file
+from ..atomic_write import atomic_file
 from .formats import Format, format_to_write
 
 WriteBatch = Callable[[Any], None]
@@ -22,7 +22,7 @@ WriteBatch = Callable[[Any], None]
 def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[WriteBatch]:
     """A function that writes record batches of this schema to a path, ``-`` for standard output.
 
-    A file appears when all is written; until then what was there stays.
+    A file is replaced only when everything is written.
     """
     form = format_to_write(path, kind)
     if path == "-":
@@ -30,7 +30,7 @@ def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[Wr
             yield write
         sys.stdout.buffer.flush()
         return
-    with whole_file(path) as file, _writer(file, schema, form) as write:
+    with atomic_file(path) as file, _writer(file, schema, form) as write:
         yield write
 
 
@@ -57,7 +57,7 @@ def _writer(file: Any, schema: Any, form: Format) -> Iterator[WriteBatch]:
 
 
 class _KeptOpen:
-    """A file that Arrow may close and that stays open for whoever opened it."""
+    """A wrapper that Arrow can close while the file itself stays open."""
 
     def __init__(self, file: Any) -> None:
         self._file, self.closed = file, False

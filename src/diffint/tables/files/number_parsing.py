@@ -1,4 +1,4 @@
-"""Columns of a file as numbers: text is read as people write numbers, the rest is refused."""
+"""Parse the cells of a file's columns as numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "missing", "-", "?", "#n/a", "<na>")
-_TRUTH = ("true", "false")
+_BOOLEANS = ("true", "false")
 
 
 class NotNumbers(Exception):
-    """The first cell of a column that is no number: where it is, and what it holds."""
+    """Raised for the first cell of a column that is not a number; has its row and value."""
 
     def __init__(self, row: int, value: str) -> None:
         super().__init__(value)
@@ -22,7 +22,7 @@ class NotNumbers(Exception):
 
 
 def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
-    """A pyarrow array as float64, NaN where a cell is missing; `NotNumbers` where it is not one."""
+    """A pyarrow array (rows,) as float64, NaN for missing cells; raises `NotNumbers`."""
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type
@@ -51,18 +51,18 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
     text = compute.utf8_trim_whitespace(column)
     if decimal != ".":
         points = compute.match_substring(text, ".")
-        if compute.any(points).as_py():  # thousands, or another decimal sign: who knows
+        if compute.any(points).as_py():  # a thousands separator or a decimal point: ambiguous
             row = compute.index(points, True).as_py()
             raise NotNumbers(row, str(column[row]))
         text = compute.replace_substring(text, decimal, ".")
     try:
-        return _float64(text.cast(pyarrow.float64()))  # the usual case: nothing missing
+        return _float64(text.cast(pyarrow.float64()))  # the usual case: no missing cells
     except pyarrow.ArrowInvalid:
         pass
     lower = compute.utf8_lower(text)
     missing = compute.is_in(lower, pyarrow.array(MISSING, lower.type))
     text = compute.if_else(missing, pyarrow.scalar(None, text.type), text)
-    truth = compute.is_in(lower, pyarrow.array(_TRUTH, lower.type))
+    truth = compute.is_in(lower, pyarrow.array(_BOOLEANS, lower.type))
     if compute.any(truth).as_py():
         words = compute.if_else(compute.equal(lower, "true"), "1", "0")
         text = compute.if_else(truth, words.cast(text.type), text)
@@ -80,7 +80,7 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
 
 
 def _number(text: str) -> float:
-    """Python's idea of a number, without what only Python takes for one."""
+    """A number as Python reads it, but without underscores between digits."""
     if "_" in text:
         raise ValueError(text)
     return float(text)

@@ -1,4 +1,4 @@
-"""Cells become numbers as people mean them, or the first that does not is named."""
+"""Cells are parsed as numbers; an error names the first one that is not a number."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from diffint.tables.files.cells import NotNumbers, as_numbers
+from diffint.tables.files.number_parsing import NotNumbers, as_numbers
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_decimal_commas():
         (pa.array([0], pa.timestamp("s")), 0, "1970-01-01 00:00:00"),
     ],
 )
-def test_what_is_no_number(column, row, value):
+def test_cells_that_are_not_numbers(column, row, value):
     with pytest.raises(NotNumbers) as found:
         as_numbers(column)
     assert (found.value.row, found.value.value) == (row, value)

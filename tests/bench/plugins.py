@@ -1,4 +1,4 @@
-"""Detectors for the runner to cope with: good, bad, and worse. Used as plugins."""
+"""Plugins for the tests: detectors that work, fail, hang or crash."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sklearn.ensemble import IsolationForest
 
 
 class Distance:
-    """Distance from the training mean; writes a line for every fit where it is told to."""
+    """Distance from the training mean; writes a line for every fit if PLUGIN_LOG is set."""
 
     def fit(self, X: Any) -> Distance:
-        """Remember the mean."""
+        """Store the mean."""
         self.mean_ = X.mean(axis=0)
-        if os.environ.get("PLANTED_LOG"):
-            with open(os.environ["PLANTED_LOG"], "a") as log:
+        if os.environ.get("PLUGIN_LOG"):
+            with open(os.environ["PLUGIN_LOG"], "a") as log:
                 log.write("fitted\n")
         return self
 
@@ -31,146 +31,146 @@ class Distance:
 
 
 class Slowish(Distance):
-    """Long enough for a kill or a second run to come in between."""
+    """Slow enough for a kill or a second command during the fits."""
 
     def fit(self, X: Any) -> Distance:
-        """Wait, then the same."""
+        """Wait, then fit."""
         time.sleep(0.1)
         return super().fit(X)
 
 
 class Slow(Distance):
-    """Long enough for a limit."""
+    """Slow enough to exceed a time limit."""
 
     def fit(self, X: Any) -> Distance:
-        """Wait, then the same."""
+        """Wait, then fit."""
         time.sleep(1.0)
         return super().fit(X)
 
 
 class OnInliers(Distance):
-    """The same in both regimes."""
+    """Trains on the same rows in both regimes."""
 
     trains_on = "inliers"
 
 
 class Seeded:
-    """Scores that are nothing but the seed's random numbers."""
+    """Random scores from the seed."""
 
     def __init__(self, *, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
     def fit(self, X: Any) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
     def anomaly_score(self, X: Any) -> Any:
-        """Random."""
+        """Random scores."""
         return self.rng.random(len(X))
 
 
 def forest(seed: int) -> IsolationForest:
-    """One of scikit-learn's, whose scores are high for normal rows."""
+    """A scikit-learn detector, whose scores are high for normal rows."""
     return IsolationForest(random_state=seed, n_estimators=20)
 
 
 class Hangs(Distance):
-    """Never comes back from its fit."""
+    """Never ends its fit."""
 
     def fit(self, X: Any) -> Distance:
-        """Busy for ever."""
+        """Loop forever."""
         while True:
             pass
 
 
 class HangsScoring(Distance):
-    """Never comes back from its scores, and has started a process of its own."""
+    """Never ends its scoring, and starts a child process."""
 
     def decision_function(self, X: Any) -> Any:
-        """Waits for a child that waits."""
+        """Wait for a child that sleeps."""
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
-        with open(os.environ["PLANTED_LOG"], "a") as log:
+        with open(os.environ["PLUGIN_LOG"], "a") as log:
             log.write(f"{child.pid}\n")
         child.wait()
 
 
 class Crashes(Distance):
-    """Takes the interpreter with it."""
+    """Crashes the interpreter."""
 
     def fit(self, X: Any) -> Distance:
-        """Reads where nothing is."""
+        """Read an invalid address."""
         ctypes.string_at(0)
         raise AssertionError("not reached")
 
 
 class Exits(Distance):
-    """Leaves without a word."""
+    """Ends the process without a message."""
 
     def fit(self, X: Any) -> Distance:
-        """Gone."""
+        """Exit."""
         os._exit(3)
 
 
-class EatsMemory(Distance):
-    """Takes all the memory it can get."""
+class UsesAllMemory(Distance):
+    """Allocates memory without end."""
 
     def fit(self, X: Any) -> Distance:
-        """More and more of it, and uses it."""
-        self.hoard = []
+        """Allocate and use more and more."""
+        self.blocks = []
         while True:
-            self.hoard.append(np.ones(2**22))
+            self.blocks.append(np.ones(2**22))
             time.sleep(0.002)
 
 
-class LacksMemory(Distance):
-    """Is told by the system that there is no more memory."""
+class RaisesMemoryError(Distance):
+    """Gets a MemoryError."""
 
     def fit(self, X: Any) -> Distance:
-        """Asks for far too much."""
+        """Allocate too much at once."""
         np.ones(2**50)
         return self
 
 
 class ReturnsNaN(Distance):
-    """Cannot say for some rows."""
+    """Returns NaN for some rows."""
 
     def decision_function(self, X: Any) -> Any:
-        """NaN first."""
+        """NaN for the first rows."""
         scores = super().decision_function(X)
         scores[:3] = np.nan
         return scores
 
 
 class WrongLength(Distance):
-    """Loses a row."""
+    """Returns one score too few."""
 
     def decision_function(self, X: Any) -> Any:
-        """One short."""
+        """All but one score."""
         return super().decision_function(X)[1:]
 
 
 class Raises(Distance):
-    """Fails with a message of two lines, and prints before it does."""
+    """Prints, and raises an error with a message of two lines."""
 
     def fit(self, X: Any) -> Distance:
-        """No."""
+        """Raise an error."""
         print("noise" * 1000)
         os.write(2, b"more noise\n")
-        raise RuntimeError("this table,\nhere, is not to my taste")
+        raise RuntimeError("this table,\nhere, is not supported")
 
 
-class Unspeakable(Distance):
-    """Has a message that no encoding can write."""
+class UnencodableMessage(Distance):
+    """Raises an error whose message cannot be encoded."""
 
     def fit(self, X: Any) -> Distance:
-        """As a file name would be that is not text."""
+        """Raise an error with a surrogate and a NUL."""
         raise RuntimeError("\udc80 in the file\x00")
 
 
-class Garbles(Distance):
-    """Writes to every file it can reach, the runner's among them."""
+class WritesToPipe(Distance):
+    """Writes to every open file, including the runner's pipe."""
 
     def fit(self, X: Any) -> Distance:
-        """Nonsense, of a length that the other side believes in."""
+        """Write invalid data with a valid length."""
         for file in range(3, 64):
             try:
                 os.write(file, b"\x00\x00\x00\x04what")
@@ -180,31 +180,31 @@ class Garbles(Distance):
 
 
 class Killed(Distance):
-    """Is killed from outside, as the system does when memory is short."""
+    """Is killed, as by the system when memory is short."""
 
     def fit(self, X: Any) -> Distance:
-        """Not by the runner."""
+        """Kill this process."""
         os.kill(os.getpid(), signal.SIGKILL)
         return self
 
 
 class KillsServer(Distance):
-    """Takes the process with it from which all are forked."""
+    """Kills the fork server."""
 
     def fit(self, X: Any) -> Distance:
-        """The parent."""
+        """Kill the parent process."""
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
         return self
 
 
-class Deserts(Distance):
-    """Starts a process that leaves for a session of its own."""
+class StartsSession(Distance):
+    """Starts a child in a new session."""
 
     def fit(self, X: Any) -> Distance:
-        """Long enough to be seen."""
+        """Start the child, then fit."""
         child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        with open(os.environ["PLANTED_LOG"], "a") as log:
+        with open(os.environ["PLUGIN_LOG"], "a") as log:
             log.write(f"{child.pid}\n")
         return super().fit(X)
 
@@ -217,8 +217,8 @@ class Column(Distance):
         return super().decision_function(X)[:, None]
 
 
-class Scoreless:
-    """Has nothing to say it with."""
+class WithoutScore:
+    """Has no scoring method."""
 
     def fit(self, X: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
