@@ -1,4 +1,4 @@
-"""Trained networks to members: everything that is measured about them once, after training."""
+"""Measures trained networks and builds the model's members from them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
 from .unit_matching import stabilities
 
-_COUNTED_ROWS = 20_000  # rows inside boxes are counted among at most this many
-_MEASURED_ROWS = 10_000  # boxes and coverage are measured on at most this many
+_COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted
+_MEASURED_ROWS = 10_000  # largest sample on which boxes and coverage are measured
 
 
 def measure_members(
@@ -29,10 +29,10 @@ def measure_members(
     runs: list[TrainingRun],
     trained: list[TrainedMember],
 ) -> tuple[Member, ...]:
-    """One member for every trained network.
+    """Build one member for every trained network.
 
-    x: (rows, features) in original units; train, left_out: the rows that a member trained on, and
-    those that it did not see.
+    x: (rows, features) in original units; train, left_out: per member the indices of the rows it
+    was trained on, and of those left out.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -72,11 +72,11 @@ def _measure_member(
     unseen: NDArray[Any],
     counted: NDArray[Any],
 ) -> Member:
-    """Boxes, coverage and counts of one network.
+    """Measure boxes, coverage and counts of one network.
 
-    rows: (rows, features) trained on, scaled; seen: enough of them to measure on; unseen: (rows,
-    features) left out, in original units, none of them where all were trained on; counted: (rows,
-    features) of both, in original units.
+    rows: (rows, features) training rows, scaled; seen: a sample of them; unseen: (rows, features)
+    left-out rows in original units, empty if none were left out; counted: (rows, features) a sample
+    of both in original units.
     """
     center, half_width = result.parameters.center, result.parameters.half_width
     held_out = len(unseen) > 0
