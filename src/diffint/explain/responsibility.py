@@ -1,11 +1,11 @@
-"""Which features are responsible for a row's anomaly?
+"""Responsibility: how strongly each feature of a row causes its anomaly.
 
-The plain reconstruction error of a feature answers badly where one wrong value changes the
-reconstruction of all the others: a single distant coordinate rules out every unit that the row
-otherwise belongs to. So the row is encoded again in a way that lets no feature do that: a
-membership counts at least a floor, and beyond an interval's edge it makes no difference how far.
-The units that match *most* of the row then win, and a feature is as responsible as its value is
-far from what they reconstruct (docs/results/explain_quality.md has what that gains).
+The plain reconstruction error of a feature misleads when one wrong value changes the reconstruction
+of all others: a single distant value excludes every unit that the row otherwise belongs to. So the
+row is encoded again with memberships bounded from below by a floor; beyond an interval's edge the
+distance then makes no difference. The units that match *most* of the row win, and a feature's
+responsibility is the distance of its value from what they reconstruct. Measured in
+docs/results/explain_quality.md.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from numpy.typing import NDArray
 from ..engine.cpu.member_kernel import scale
 from ..score.prepared import PreparedMembers
 
-# From trusting hardly any single feature to trusting each a good deal. Any one of them does
-# nearly as well; their mean depends less on how wide and how soft the intervals are.
+# The larger the floor, the less influence a single feature has. Each floor alone works nearly as
+# well; their mean depends less on the width and softness of the intervals.
 MEMBERSHIP_FLOORS = (1 / 2, 1 / 4, 1 / 8)
-# How much more a distance counts where it lies beyond every training value: no normal row at all
-# has such a value.
+# Extra weight of the distance beyond the training range, where no normal row has a value.
 BEYOND_WEIGHT = 4.0
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """What the rest of each row calls for, and how far its values are from that.
+    """The value expected in each cell given the rest of its row, and the responsibilities.
 
-    expected: (rows, features) in original units, NaN for a feature that training never saw.
+    expected: (rows, features) in original units, NaN for a feature without training values.
     responsibility: (rows, features) ≥ 0 in scaled units, 0 where a cell is missing.
     """
 
@@ -40,7 +39,7 @@ class Attribution:
 
 
 def attribute(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Attribution:
-    """Compare each value with what its row as a whole calls for. x: (rows, features)
+    """Compare each value with the one expected from its row as a whole. x: (rows, features)
 
     The responsibility is the mean over members and floors of |value − robust reconstruction|, plus
     `BEYOND_WEIGHT` times the part of it beyond the training range. Values are unclipped, whatever
@@ -68,5 +67,5 @@ def attribute(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> At
 def responsibilities(
     prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1
 ) -> NDArray[np.float64]:
-    """How responsible each value is for its row's anomaly. x, result: (rows, features)"""
+    """Responsibility of each value for its row's anomaly. x, result: (rows, features)"""
     return attribute(prepared, x, n_jobs).responsibility
