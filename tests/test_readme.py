@@ -1,4 +1,4 @@
-"""The code in the README and the guides runs as it stands, and links lead somewhere."""
+"""The code in the README and the guides runs, and their links point to existing files."""
 
 import re
 from pathlib import Path
@@ -17,14 +17,14 @@ def run_blocks(page):
     return space
 
 
-def test_code_blocks_run(tmp_path, monkeypatch):
+def test_readme_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     space = run_blocks("README.md")
     assert (space["same"] == space["scores"]).all()
     assert (tmp_path / "benign.diffint").exists()
 
 
-def test_the_guide_to_explanations_runs(capsys):
+def test_explanations_guide_code_runs(capsys):
     space = run_blocks("docs/explanations.md")
     assert "would be normal if" in space["nearest"].text()
     shown = capsys.readouterr().out
@@ -35,7 +35,7 @@ def test_the_guide_to_explanations_runs(capsys):
 @pytest.mark.parametrize(
     "page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 )
-def test_links_lead_somewhere(page):
+def test_links_point_to_existing_files(page):
     path = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
         assert (path.parent / target).exists(), f"{page} links to {target}"
