@@ -231,7 +231,7 @@ def bench_peers(folder: Path) -> None:
     """Compare the fit of the default detector with PyOD's default autoencoder."""
     from pyod.models.auto_encoder import AutoEncoder
 
-    header("Default fit, compared with PyOD's AutoEncoder", "AutoEncoder")
+    header("Default fit against PyOD's AutoEncoder", "AutoEncoder")
     for name in TABLES:
         rows, _ = split(name, folder)
         ours, theirs = medians(
@@ -246,7 +246,7 @@ def bench_scoring(folder: Path) -> None:
     """Compare scoring with one member and PyOD's isolation forest, on each table and many rows."""
     from pyod.models.iforest import IForest
 
-    header("Scoring with one member, compared with PyOD's IForest", "IForest")
+    header("Scoring, one member, against PyOD's IForest", "IForest")
     for name in TABLES:
         rows, _ = split(name, folder)
         table = read_adbench(adbench_files(folder)[name]).x
@@ -263,7 +263,7 @@ def bench_scoring(folder: Path) -> None:
 
 def bench_growth() -> None:
     """Time per step for more features, and per epoch for more rows."""
-    print("\n### Growth\n\n| what | time | relative to linear growth |\n|---|---|---|")
+    print("\n### Growth\n\n| what | time | against linear |\n|---|---|---|")
     previous = None
     for features in (10, 100, 1000):
         took = Step(64, features).seconds_per_step(max(1, 1000 // features))
