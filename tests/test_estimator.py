@@ -53,10 +53,10 @@ def test_presets():
 
 
 def test_anomalies_score_higher(fitted, rows):
-    wild = rows[:50].copy()
-    wild[:, 2] = rows[:, 2].max() + np.ptp(rows[:, 2])
-    assert fitted.anomaly_score(wild).mean() > 2 * fitted.anomaly_score(rows).mean()
-    assert (fitted.predict(wild) == -1).mean() > 0.9
+    anomalies = rows[:50].copy()
+    anomalies[:, 2] = rows[:, 2].max() + np.ptp(rows[:, 2])
+    assert fitted.anomaly_score(anomalies).mean() > 2 * fitted.anomaly_score(rows).mean()
+    assert (fitted.predict(anomalies) == -1).mean() > 0.9
 
 
 def test_scores_decisions_and_labels_agree(fitted, rows):
@@ -93,12 +93,13 @@ def test_false_positive_rate_on_new_inliers(calibration):
 
 
 def test_known_anomalies_are_left_out(rows):
-    wild = np.vstack([rows, rows[:20] + 1e6])
+    mixed = np.vstack([rows, rows[:20] + 1e6])
     mask = np.r_[np.zeros(len(rows)), np.ones(20)]
-    assert DiffInt(**QUICK).fit(wild, anomalies=mask).model_.training.n_known_anomalies == 20
+    assert DiffInt(**QUICK).fit(mixed, anomalies=mask).model_.training.n_known_anomalies == 20
     clean = DiffInt(**QUICK).fit(rows)
     np.testing.assert_array_equal(
-        DiffInt(**QUICK).fit(wild, anomalies=mask).anomaly_score(rows), clean.anomaly_score(rows)
+        DiffInt(**QUICK).fit(mixed, anomalies=mask).anomaly_score(rows),
+        clean.anomaly_score(rows),
     )
 
 

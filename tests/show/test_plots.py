@@ -115,27 +115,27 @@ def hard(request):
     with np.errstate(all="ignore"):
         detector.fit(x)
     frame = pandas.DataFrame(x)
-    seen = pandas.concat([frame[:20], frame[:10] * 3 + 1.0], ignore_index=True)
+    new = pandas.concat([frame[:20], frame[:10] * 3 + 1.0], ignore_index=True)
     if frame.shape[1] > 1:
-        seen.iloc[25] = np.nan
-    return detector, seen, np.arange(30) >= 20
+        new.iloc[25] = np.nan
+    return detector, new, np.arange(30) >= 20
 
 
 @pytest.mark.filterwarnings("ignore::diffint.core.errors.InputWarning")
 def test_layout_of_difficult_tables(hard):
-    detector, seen, labels = hard
-    learned, why = detector.explain_global(), detector.explain(seen)
-    check_layout(box_projection(learned, seen, labels))
-    check_layout(box_projection(detector.model_, seen[:1], []))
+    detector, new, labels = hard
+    learned, why = detector.explain_global(), detector.explain(new)
+    check_layout(box_projection(learned, new, labels))
+    check_layout(box_projection(detector.model_, new[:1], []))
     check_layout(constraint_bars(learned, detector.model_.features))
     check_layout(learned.plot())
     for row in (21, 25):
         check_layout(waterfall(why, row))
-    check_layout(detector.explain(seen[:1]).plot(0))
+    check_layout(detector.explain(new[:1]).plot(0))
     check_layout(
         score_histogram(why.score, why.threshold, labels, detector.model_.calibration.scores)
     )
-    certificate = detector.certify(seen)
+    certificate = detector.certify(new)
     check_layout(bound_versus_error(certificate, why.threshold))
 
 

@@ -36,14 +36,14 @@ def pages(tmp_path_factory):
     x = make_rows(300, len(NAMES))
     detector = DiffInt(**QUICK, false_positive_rate=0.05)
     detector.fit(pandas.DataFrame(x, columns=NAMES))
-    odd = x[:N_ROWS] + np.linspace(1, 9, N_ROWS)[:, None] * x.std(axis=0) * ([1, 9, 0, 5, 3])
-    scores = detector.anomaly_score(pandas.DataFrame(odd, columns=NAMES))
+    anomalies = x[:N_ROWS] + np.linspace(1, 9, N_ROWS)[:, None] * x.std(axis=0) * ([1, 9, 0, 5, 3])
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=NAMES))
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > -detector.offset_]
     ids = [f"id-{i}" for i in order]
     ids[1], ids[2] = "<img src=x onerror=alert(1)>", "long-" * 60
     full = build_report(
-        detector, ScoredTable("odd.csv", scores, odd[order], tuple(ids)), created=MOMENT
+        detector, ScoredTable("anomalies.csv", scores, anomalies[order], tuple(ids)), created=MOMENT
     )
     nothing = ScoredTable("calm.csv", np.full(20, 1e-3), np.empty((0, len(NAMES))), ())
     calm = build_report(detector, nothing, created=MOMENT)

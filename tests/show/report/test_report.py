@@ -18,7 +18,7 @@ from diffint.show.report.page import headline
 from ...conftest import QUICK, make_rows
 from .tables import MOMENT, data_of, report_on, scored_table, text_of
 
-EVIL = "<script>alert(1)</script>"
+SCRIPT_TAG = "<script>alert(1)</script>"
 
 
 class Outline(HTMLParser):
@@ -54,16 +54,16 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def odd_rows(rows):
+def rows_with_anomalies(rows):
     """The training rows and 30 anomalies."""
-    odd = rows[:30].copy()
-    odd[:, 2] *= np.linspace(1.5, 9.0, 30)
-    return np.vstack([rows, odd])
+    anomalies = rows[:30].copy()
+    anomalies[:, 2] *= np.linspace(1.5, 9.0, 30)
+    return np.vstack([rows, anomalies])
 
 
 @pytest.fixture(scope="module")
-def html(fitted, odd_rows):
-    return report_on(fitted, odd_rows)
+def html(fitted, rows_with_anomalies):
+    return report_on(fitted, rows_with_anomalies)
 
 
 def test_page_is_valid_and_loads_nothing(html):
@@ -77,8 +77,8 @@ def test_page_is_valid_and_loads_nothing(html):
     assert outline.tags.count("script") == 2
 
 
-def test_number_of_flagged_rows(html, fitted, odd_rows):
-    scores = fitted.anomaly_score(odd_rows)
+def test_number_of_flagged_rows(html, fitted, rows_with_anomalies):
+    scores = fitted.anomaly_score(rows_with_anomalies)
     n_flagged = int((scores > -fitted.offset_).sum())
     text = text_of(html)
     assert f"{n_flagged} of 330 rows are flagged" in text
@@ -90,8 +90,8 @@ def test_number_of_flagged_rows(html, fitted, odd_rows):
     assert len(data_of(html)["rows"]) == n_flagged
 
 
-def test_rows_agree_with_the_explanation(html, fitted, odd_rows):
-    scored, data = scored_table(fitted, odd_rows), data_of(html)
+def test_rows_agree_with_the_explanation(html, fitted, rows_with_anomalies):
+    scored, data = scored_table(fitted, rows_with_anomalies), data_of(html)
     why, nearest = fitted.explain(scored.rows), fitted.nearest_normal(scored.rows)
     frame = why.to_frame()
     for i, row in enumerate(data["rows"]):
@@ -135,22 +135,23 @@ def test_training_section(html, fitted):
         )
 
 
-def test_the_same_inputs_give_the_same_page(html, fitted, odd_rows):
-    assert report_on(fitted, odd_rows) == html
+def test_the_same_inputs_give_the_same_page(html, fitted, rows_with_anomalies):
+    assert report_on(fitted, rows_with_anomalies) == html
 
 
 def test_markup_in_names_ids_and_source_is_text(rows):
-    names = [EVIL, '"><img src=x onerror=alert(1)>', "a & b", "{{ 7 * 7 }}", "</style><b>'"]
+    names = [SCRIPT_TAG, '"><img src=x onerror=alert(1)>', "a & b", "{{ 7 * 7 }}", "</style><b>'"]
     frame = pandas.DataFrame(rows, columns=names)
     detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(frame)
-    odd = rows[:5] * 7
-    scored = ScoredTable(EVIL, detector.anomaly_score(pandas.DataFrame(odd, columns=names)), odd,
-                         (EVIL, "</script>", "<!--", "]]>", "\u2028"))  # fmt: skip
+    anomalies = rows[:5] * 7
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=names))
+    ids = (SCRIPT_TAG, "</script>", "<!--", "]]>", "\u2028")
+    scored = ScoredTable(SCRIPT_TAG, scores, anomalies, ids)
     html = build_report(detector, scored, created=MOMENT)
     outline = Outline(html)
     assert outline.tags.count("script") == 2
     assert not {"img", "b"} & set(outline.tags)
-    assert EVIL not in html
+    assert SCRIPT_TAG not in html
     data = data_of(html)
     assert data["names"] == names
     assert [row[0] for row in data["rows"]] == list(scored.ids)
@@ -202,14 +203,14 @@ def test_headlines(n_flagged, n_rows, words):
     assert headline(n_flagged, n_rows) == words
 
 
-def test_labels_add_only_one_sentence(fitted, odd_rows, html):
+def test_labels_add_only_one_sentence(fitted, rows_with_anomalies, html):
     labels = np.repeat([0, 1], [300, 30])
-    with_labels = report_on(fitted, odd_rows, labels=labels)
+    with_labels = report_on(fitted, rows_with_anomalies, labels=labels)
     assert "AUROC" not in html
     assert "AUROC" in text_of(with_labels)
     assert "of 30 rows labelled as anomalies and" in text_of(with_labels)
     assert data_of(with_labels) == data_of(html)
-    assert "AUROC" not in report_on(fitted, odd_rows, labels=np.zeros(330))
+    assert "AUROC" not in report_on(fitted, rows_with_anomalies, labels=np.zeros(330))
 
 
 def test_one_feature():

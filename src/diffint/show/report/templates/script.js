@@ -53,7 +53,7 @@
     const line = make("div");
     line.setAttribute("role", "row");
     line.append(cell("cell", "name", name));
-    line.append(cell("cell", kind === "odd" ? "value out" : "value", value));
+    line.append(cell("cell", kind === "outlier" ? "value out" : "value", value));
     line.append(cell("cell", "range-text", range));
     const track = cell("cell", "track");
     const bar = make("span", `bar ${kind}`);
@@ -78,7 +78,7 @@
     table.append(heads);
     let start = 0;
     for (const [feature, side, share, value, range] of row.bars) {
-      const kind = side === 0 ? "in" : "odd";
+      const kind = side === 0 ? "in" : "outlier";
       table.append(barLine(nameOf(feature), value, range, start, share, kind, row.threshold));
       start += share;
     }
@@ -92,7 +92,7 @@
 
   function legend() {
     const line = make("p", "small keys");
-    const kinds = [["odd", "outside its range"], ["normal", "inside its range"], ["dash", "threshold"]];
+    const kinds = [["outlier", "outside its range"], ["normal", "inside its range"], ["dash", "threshold"]];
     for (const [kind, text] of kinds) {
       const part = make("span");
       part.append(make("span", `key ${kind}`), ` ${text}`);
