@@ -169,7 +169,7 @@ def test_report_on_a_large_table_is_small():
     assert len(data_of(html)["rows"]) == 1_000
     assert len(html.encode()) < 3_000_000
     n_flagged = int((scores > -detector.offset_).sum())
-    shown = f"The 1,000 rows with the highest scores of {n_flagged:,} flagged are shown."
+    shown = f"Shown: 1,000 of {n_flagged:,} flagged rows, those with the highest scores."
     assert shown in text_of(html)
 
 

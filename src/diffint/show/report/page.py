@@ -123,10 +123,7 @@ def _agreement(scored: ScoredTable, threshold: float) -> str:
 
 def _shown(n_shown: int, n_flagged: int) -> str:
     if n_shown < n_flagged:
-        return (
-            f"The {counted(n_shown, 'row')} with the highest scores of {n_flagged:,} flagged "
-            f"{'is' if n_shown == 1 else 'are'} shown."
-        )
+        return f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores."
     return ""
 
 
