@@ -95,7 +95,10 @@ class IntervalNetwork:
         return Range(-np.log(largest) - rest, -np.log(smallest) + rest)
 
     def _codes(self, logs: Range) -> Range:
-        """Ranges of the codes before the division by their sum is rounded. → (boxes, units)"""
+        """Ranges of the codes, which sum to exactly 1 here. → (boxes, units)
+
+        `decoder_rounding` includes the rounding error of their sum.
+        """
         low, high = logs.low.sum(axis=2), logs.high.sum(axis=2)
         error = self.encoder_rounding.unit + self.encoder_rounding.total * np.abs(low)
         low, high = low - error, high + error

@@ -135,8 +135,8 @@ def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
     """Factor on the half-widths for which a share `coverage` of new rows lies inside.
 
     reach: (rows,) the factor that each row needs. Conformal: for n exchangeable rows, the
-    ⌈(n + 1)·coverage⌉-th smallest reach is at least that of a new row with probability `coverage`.
-    A coverage of 0 gives 1.
+    ⌈(n + 1)·coverage⌉-th smallest reach is not below that of a new row with probability at least
+    `coverage`. A coverage of 0 gives 1.
     """
     if coverage == 0.0 or not len(reach):
         return 1.0
