@@ -1,14 +1,14 @@
-"""Do the evaluation's rows agree with an independent run?
+"""Compare the benchmark's results with those of an independent run.
 
     python benchmarks/bench_agreement.py docs/results/bench/rows.csv \
         --again docs/results/gpu_paper_runs.csv \
         --paper paper_config_check.csv --baselines baselines_check.csv
 
-`--paper` has the paper configuration's means over seeds 0–4 of some tables (columns dataset,
-roc_auc, average_precision), `--baselines` those of PyOD's detectors in both regimes (also method,
-regime, n_seeds). Ours are means over the same seeds; `--again` adds a second run of ours on them,
-with other random starts. The paper configuration should agree within two standard errors of the
-difference, deterministic detectors within 0.005, and the others within 0.03.
+`--paper`: means of the paper configuration over seeds 0–4 of some tables (columns dataset, roc_auc,
+average_precision). `--baselines`: means of PyOD's detectors in both regimes (also columns method,
+regime, n_seeds). Our values are means over the same seeds; `--again` adds a second run of ours on
+the same splits with other random starts. Expected differences: two standard errors for the paper
+configuration, 0.005 for deterministic detectors, 0.03 for the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas
 from diffint.bench.store import frame_of, read_rows
 
 DETERMINISTIC = ("KNN", "LOF", "PCA", "OCSVM", "ECOD", "KDE", "GMM", "HBOS")
-NAMES = {"AE": "AutoEncoder"}  # theirs: ours
+NAMES = {"AE": "AutoEncoder"}  # name in the independent run: name in ours
 REGIMES = {"inlier_only": "fair", "contaminated": "paper"}
 METRICS = ["roc_auc", "average_precision"]
 
@@ -29,55 +29,58 @@ METRICS = ["roc_auc", "average_precision"]
 def compare_paper(
     rows: pandas.DataFrame, again: pandas.DataFrame | None, reference: pandas.DataFrame
 ) -> None:
-    """The paper configuration, table by table.
+    """Compare the paper configuration, table by table.
 
-    The splits are the same, the random starts are not: what separates two runs is taken to have
-    our standard deviation over the ten seeds.
+    Both runs use the same splits and different random starts. The standard deviation of the
+    difference is estimated from our ten seeds.
     """
     ours = rows[(rows["method"] == "DiffInt-paper") & (rows["regime"] == "fair")]
     ours = pandas.concat([ours] if again is None else [ours, again])
     n_runs = 1 if again is None else 2
     print(f"## The paper configuration, mean of {n_runs} runs on seeds 0–4\n")
-    print("| table | ROC-AUC | theirs | standard errors apart | AP | theirs | apart |")
+    print("| table | ROC-AUC | independent | difference, s.e. | AP | independent | difference |")
     print("|---|---|---|---|---|---|---|")
     apart: dict[str, list[str]] = {metric: [] for metric in METRICS}
-    for theirs in reference.itertuples():
-        cells, mine = [str(theirs.dataset)], ours[ours["table"] == theirs.dataset]
+    for line in reference.itertuples():
+        cells, runs = [str(line.dataset)], ours[ours["table"] == line.dataset]
         for metric in METRICS:
-            mean, value = mine.loc[mine["seed"] < 5, metric].mean(), getattr(theirs, metric)
-            error = mine[metric].std() * (1 / (5 * n_runs) + 1 / 5) ** 0.5
-            errors = max(0.0, abs(mean - value) - 5e-5) / error  # theirs has four digits
-            apart[metric] += [str(theirs.dataset)] if errors > 2 else []
+            mean, value = runs.loc[runs["seed"] < 5, metric].mean(), getattr(line, metric)
+            error = runs[metric].std() * (1 / (5 * n_runs) + 1 / 5) ** 0.5
+            errors = max(0.0, abs(mean - value) - 5e-5) / error  # the reference has four digits
+            apart[metric] += [str(line.dataset)] if errors > 2 else []
             shown = f"**{errors:.1f}**" if errors > 2 else f"{errors:.1f}"
             cells += [f"{mean:.4f}", f"{value:.4f}", shown]
         print(f"| {' | '.join(cells)} |")
     for metric, tables in apart.items():
-        print(f"\n{len(tables)} of {len(reference)} over two by {metric}: {', '.join(tables)}.")
+        print(
+            f"\nBy {metric}, {len(tables)} of {len(reference)} tables differ by more than two "
+            f"standard errors: {', '.join(tables)}."
+        )
     print()
 
 
 def compare_baselines(rows: pandas.DataFrame, reference: pandas.DataFrame) -> None:
-    """Every detector and regime of the reference: how many tables agree, and which do not."""
-    # Means are over different seeds where theirs ran out of time.
+    """Compare every detector and regime of the reference: how many tables agree, which do not."""
+    # Some runs of the reference ran out of time; their means are over other seeds.
     reference = reference[reference["n_seeds"] == 5]
     ours = rows[rows["state"] == "ok"]
     ours = ours[ours["seed"] < 5]
     grouped = ours.groupby(["table", "method", "regime"])[METRICS]
     means, counts = grouped.mean(), grouped.size()
     print("## The baselines, ROC-AUC and average precision over the same five seeds\n")
-    print("| detector | regime | tables | bound | agree | largest difference | apart |")
+    print("| detector | regime | tables | limit | agree | largest difference | above the limit |")
     print("|---|---|---|---|---|---|---|")
-    for (name, regime), theirs in reference.groupby(["method", "regime"]):
+    for (name, regime), lines in reference.groupby(["method", "regime"]):
         name, regime = str(name), str(regime)
-        if name == "AE" and regime == "contaminated":  # ours trains on inliers in both
+        if name == "AE" and regime == "contaminated":  # ours trains on inliers in both regimes
             continue
         method, bound = NAMES.get(name, name), 0.005 if name in DETERMINISTIC else 0.03
         differences = {}
-        for one in theirs.itertuples():
-            key = (str(one.dataset), method, REGIMES[regime])
+        for line in lines.itertuples():
+            key = (str(line.dataset), method, REGIMES[regime])
             if counts.get(key, 0) == 5:
                 differences[key[0]] = max(
-                    abs(means[metric][key] - getattr(one, metric)) for metric in METRICS
+                    abs(means[metric][key] - getattr(line, metric)) for metric in METRICS
                 )
         if not differences:
             continue

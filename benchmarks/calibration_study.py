@@ -1,11 +1,10 @@
-"""Which way of calibrating keeps its promise at the least cost in accuracy?
+"""Compare the calibration methods: validity of p-values and accuracy.
 
     python benchmarks/calibration_study.py --data FOLDER [--seeds 5] [--tables NAME ...]
 
-For each way, the share of fresh inliers (of the test part, never seen) with p ≤ 0.01, 0.05 and
-0.1, which should be at most that within two standard errors over the seeds, and AUROC and
-average precision on the test part. "none" trains on every row and leaves none out: the accuracy
-that leaving rows out is compared with.
+For each method: the share of test inliers with p ≤ 0.01, 0.05 and 0.1, which should not exceed the
+rate by more than two standard errors over the seeds; and AUROC and average precision on the test
+part. "none" leaves no rows out: its accuracy is the reference, its p-values are not valid.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ TABLES = [
     "46_WPBC",
 ]
 RATES = (0.01, 0.05, 0.1)
-WAYS = {"members": "members", "holdout": "holdout", "none": "training"}
+METHODS = {"members": "members", "holdout": "holdout", "none": "training"}
 
 
-def measure(path: Path, way: str, seed: int) -> list[float]:
-    """AUROC, average precision, and the share of fresh inliers at or below each rate."""
+def measure(path: Path, method: str, seed: int) -> list[float]:
+    """AUROC, average precision, and the share of test inliers with p at or below each rate."""
     train, test, y_test = make_trial(read_adbench(path), seed, "inliers")
-    detector = DiffInt(calibration=WAYS[way], random_state=seed).fit(train)
+    detector = DiffInt(calibration=METHODS[method], random_state=seed).fit(train)
     scores = detector.anomaly_score(test)
     p_values = detector.model_.calibration.p_values(scores[y_test == 0])
     shares = [float((p_values <= rate).mean()) for rate in RATES]
@@ -52,7 +51,7 @@ def measure(path: Path, way: str, seed: int) -> list[float]:
 
 
 def main() -> None:
-    """Run every way on every table and print one line each, and the means."""
+    """Run every method on every table; print one line each, and the means."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
@@ -60,28 +59,29 @@ def main() -> None:
     options = parser.parse_args()
     files = adbench_files(options.data)
     warnings.simplefilter("ignore")
-    print("| table | way | AUROC | AP | " + " | ".join(f"p ≤ {r} (s.e.)" for r in RATES) + " |")
+    print("| table | method | AUROC | AP | " + " | ".join(f"p ≤ {r} (s.e.)" for r in RATES) + " |")
     print("|---" * (4 + len(RATES)) + "|", flush=True)
-    results: dict[str, list[np.ndarray]] = {way: [] for way in WAYS}
+    results: dict[str, list[np.ndarray]] = {method: [] for method in METHODS}
     for name in options.tables:
-        for way in WAYS:
-            runs = np.array([measure(files[name], way, s) for s in range(options.seeds)])
-            results[way].append(runs)
-            _print_line(name, way, runs)
-    for way, per_table in results.items():
+        for method in METHODS:
+            runs = np.array([measure(files[name], method, s) for s in range(options.seeds)])
+            results[method].append(runs)
+            _print_line(name, method, runs)
+    for method, per_table in results.items():
         pooled = np.stack(per_table)  # (tables, seeds, measures)
         means = pooled.mean(axis=0)
-        _print_line("**mean**", way, means)
+        _print_line("**mean**", method, means)
         errors = pooled.std(axis=1, ddof=1) / np.sqrt(options.seeds)
         above = pooled.mean(axis=1)[:, 2:] > np.array(RATES) + 2 * errors[:, 2:]
-        print(f"| | {way}: tables above a rate by 2 s.e. | | | " + _joined(above.sum(axis=0)))
+        label = f"{method}: tables above a rate by 2 s.e."
+        print(f"| | {label} | | | " + _joined(above.sum(axis=0)))
 
 
-def _print_line(name: str, way: str, runs: np.ndarray) -> None:
+def _print_line(name: str, method: str, runs: np.ndarray) -> None:
     mean = runs.mean(axis=0)
     error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     shares = [f"{m:.3f} ({e:.3f})" for m, e in zip(mean[2:], error[2:], strict=True)]
-    print(f"| {name} | {way} | {mean[0]:.4f} | {mean[1]:.4f} | " + _joined(shares), flush=True)
+    print(f"| {name} | {method} | {mean[0]:.4f} | {mean[1]:.4f} | " + _joined(shares), flush=True)
 
 
 def _joined(cells: object) -> str:

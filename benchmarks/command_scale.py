@@ -1,10 +1,10 @@
-"""Does ``diffint score`` keep its memory and its pace on a file of ten million rows?
+"""Measure the memory and speed of ``diffint score`` on a file of ten million rows.
 
     python benchmarks/command_scale.py [--rows 10000000] [-o docs/results/command_scale.md]
 
-Writes a Parquet file of rows × 10 features batch by batch, fits a model on the first rows, scores
-the file by the command (into Parquet, with reasons for the flagged rows), and compares its rows per
-second, reading and writing included, with those of `anomaly_score` on rows in memory. Resident
+Writes a Parquet file of rows × 10 features batch by batch, fits a model on similar rows, and scores
+the file with the command (to Parquet, with reasons for the flagged rows). Compares its rows per
+second, including reading and writing, with those of `anomaly_score` on rows in memory. Resident
 memory is that of the command's process.
 """
 
@@ -31,7 +31,7 @@ NAMES = [f"f{j}" for j in range(FEATURES)]
 
 
 def rows(n_rows: int, seed: int) -> np.ndarray:
-    """Correlated rows."""
+    """Random rows with correlated features. → (n_rows, FEATURES)"""
     mixing = np.random.default_rng(0).normal(size=(FEATURES, FEATURES))
     return np.random.default_rng(seed).normal(size=(n_rows, FEATURES)) @ mixing
 
@@ -44,7 +44,7 @@ def write_table(path: Path, n_rows: int) -> None:
             writer.write_table(pyarrow.table(dict(zip(NAMES, part.T, strict=True))))
 
 
-def run_and_watch(command: list[str]) -> tuple[float, float]:
+def run_and_measure(command: list[str]) -> tuple[float, float]:
     """Seconds and peak resident MiB of a command."""
     started, peak = time.perf_counter(), 0
     process = psutil.Popen(command)
@@ -75,17 +75,17 @@ def main() -> None:
         detector.anomaly_score(frame)
         in_memory = IN_MEMORY / (time.perf_counter() - started)
         command = [sys.executable, "-m", "diffint", "score", str(model), str(table), "-o", str(out)]
-        seconds, peak = run_and_watch(command)
+        seconds, peak = run_and_measure(command)
         flagged = pyarrow.parquet.read_table(out, columns=["flagged"])["flagged"].to_numpy()
         assert len(flagged) == options.rows
     rate = options.rows / seconds
     text = (
         "# The command on a large file\n\n"
-        f"Made by `python benchmarks/command_scale.py`: {options.rows:,} × {FEATURES} Parquet "
+        f"Created by `python benchmarks/command_scale.py`: {options.rows:,} × {FEATURES} Parquet "
         f"rows, of which {flagged.mean():.1%} are flagged and explained.\n\n"
         "| | |\n|---|---|\n"
         f"| rows per second in memory (`anomaly_score`) | {in_memory:,.0f} |\n"
-        f"| rows per second by the command, start, reading and writing included | {rate:,.0f} |\n"
+        f"| rows per second of the command, including start, reading, writing | {rate:,.0f} |\n"
         f"| ratio | {in_memory / rate:.2f} |\n"
         f"| peak resident memory | {peak:,.0f} MiB |\n"
         f"| seconds | {seconds:.1f} |\n"

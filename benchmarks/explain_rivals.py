@@ -1,7 +1,7 @@
-"""Ways of saying which features make a row anomalous, behind one signature.
+"""Attribution methods compared by `explain_quality.py`, with a common signature.
 
-Each takes a `Setting` and rows (rows, features) and gives attributions of the same shape, the most
-responsible feature with the largest value.
+Each takes a `Setting` and rows (rows, features) and returns attributions of the same shape; the
+most responsible feature has the largest value.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ GRADIENT_STEPS = 50
 
 @dataclass(frozen=True)
 class Setting:
-    """A fitted model, the rows it was trained on, and the explained rows before planting."""
+    """A fitted model, its training rows, and the explained rows before planting (`before`)."""
 
     prepared: PreparedModel
     train: Matrix
-    untouched: Matrix
+    before: Matrix
     n_jobs: int
 
 
 class Count:
-    """Rows passed through the network of one member, of so many members."""
+    """Number of rows evaluated with the network of one member; members: how many there are."""
 
     def __init__(self, members: int) -> None:
         self.rows, self.members = 0, members
@@ -80,7 +80,7 @@ def plain_residual(setting: Setting, rows: Matrix) -> Matrix:
 
 
 def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
-    """KernelSHAP on the anomaly score: its own number of samples, k-means of the training rows."""
+    """KernelSHAP on the anomaly score: default number of samples, k-means background."""
     import shap
 
     n_distinct = len(np.unique(setting.train, axis=0))
@@ -92,10 +92,10 @@ def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
 
 
 def integrated_gradients(setting: Setting, rows: Matrix) -> Matrix:
-    """Integrated gradients of the anomaly score from the median training row, by midpoints."""
+    """Integrated gradients of the anomaly score from the median training row, midpoint rule."""
     import torch
 
-    torch.set_num_threads(1)  # few rows: waking threads costs more than they save
+    torch.set_num_threads(1)  # with few rows more threads are slower
     median = np.median(setting.train, axis=0, keepdims=True)
     total = np.zeros(rows.shape)
     for member in setting.prepared.members:
@@ -132,7 +132,7 @@ def _torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
 
 
 def ecod_tails(setting: Setting, rows: Matrix) -> Matrix:
-    """−log of the smaller tail probability among the training values and the row's own."""
+    """−log of the smaller tail probability among the training values and the row's value."""
     ordered = np.sort(setting.train, axis=0)
     n_rows = len(ordered)
     result = np.empty(rows.shape)
@@ -150,13 +150,13 @@ def largest_z(setting: Setting, rows: Matrix) -> Matrix:
 
 
 def neighbours(setting: Setting, rows: Matrix) -> Matrix:
-    """Distance to the median of the nearest training rows, in ranges."""
+    """Distance to the median of the nearest training rows, relative to the range."""
     return _distance_to_neighbours(setting, rows, rows)
 
 
 def neighbours_oracle(setting: Setting, rows: Matrix) -> Matrix:
-    """The same with the neighbours that the row had before planting: it knows the truth."""
-    return _distance_to_neighbours(setting, rows, setting.untouched)
+    """The same with the neighbours of the row before planting."""
+    return _distance_to_neighbours(setting, rows, setting.before)
 
 
 def _distance_to_neighbours(setting: Setting, rows: Matrix, near: Matrix) -> Matrix:

@@ -1,17 +1,18 @@
-"""Are the explanations learned, faithful, stable and short?
+"""Measure the explanations: boxes, faithfulness, stability, length.
 
     python benchmarks/explanations.py [--data FOLDER] [--parts boxes faithful stable random short]
         [--seeds 3] [-o docs/results/explanations]
 
-Every part prints a table; all of them together are written to the output as Markdown.
+Every part prints a table; all tables are written to the output as Markdown.
 
-boxes     Share of held-out inliers and of anomalies wholly inside their own box, accuracy with and
-          without what makes the intervals learn, and the coverage shown with constraints against
-          that on test inliers.
-faithful  How much more the score rises when important constraints are left than random ones.
+boxes     Share of test inliers and anomalies inside their own box; accuracy with and without the
+          coverage term and the larger learning rate of the intervals; difference of the coverage
+          shown with constraints and that on test inliers.
+faithful  How much more the score increases when important constraints are violated instead of
+          random ones.
 stable    Rank correlation of feature importance between trainings on different splits.
 random    Rank correlation of feature importance with that of a model with random intervals.
-short     How many features hold 80 % of the score of a flagged row.
+short     Number of features that make up 80 % of the score of a flagged row.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ BOX_TABLES = [
     *("45_wine", "46_WPBC"),
 ]
 PAPER_TABLES = ["14_glass", "42_WBC", "18_Ionosphere", "29_Pima", "6_cardio"]
-STABLE = {"14_glass": 0.74, "18_Ionosphere": 0.88, "6_cardio": 0.92}  # the paper's
-CROSSED_BY = 0.1  # of the range, beyond the end of a constraint
+STABLE = {"14_glass": 0.74, "18_Ionosphere": 0.88, "6_cardio": 0.92}  # values of the paper
+CROSSED_BY = 0.1  # distance beyond the end of a constraint, as a share of the range
 FAMILIES = ((20, 6, 3), (28, 10, 2), (36, 14, 2))  # features, tight ones, trainings
-# The paper's configuration with a fifth of its epochs and five times its step: the same path.
+# The paper's configuration with a fifth of the epochs and five times the learning rate, which
+# gives nearly the same result in less time.
 QUICK_PAPER: dict[str, Any] = {"epochs": 200, "learning_rate": 2.5e-4}
 
 
@@ -69,7 +71,7 @@ def detector(kind: str, seed: int) -> DiffInt:
 
 
 def boxes(job: tuple[Path, int]) -> list[float]:
-    """Inside shares, accuracy with and without, coverage errors, of one table and seed."""
+    """Shares inside boxes, accuracy and coverage errors of one table and seed."""
     path, seed = job
     train, inliers, anomalies = split(path, seed)
     labels = np.repeat([0, 1], [len(inliers), len(anomalies)])
@@ -86,7 +88,7 @@ def boxes(job: tuple[Path, int]) -> list[float]:
 
 
 def coverage_errors(fitted: DiffInt, inliers: Matrix) -> list[float]:
-    """Mean coverage shown less that on test inliers, of constraints alone and together."""
+    """Mean of shown coverage − coverage on test inliers, of constraints alone and together."""
     explanation = fitted.explain_global()
     frame = explanation.to_frame(n_units=10, n_constraints=3)
     column = {name: j for j, name in enumerate(explanation.feature_names)}
@@ -105,11 +107,11 @@ def coverage_errors(fitted: DiffInt, inliers: Matrix) -> list[float]:
 
 
 def rises(fitted: DiffInt, rows: Matrix, n_features: int, rng: np.random.Generator) -> Matrix:
-    """Rise of the score of each row by leaving top constraints, and random ones. (2, rows)
+    """Increase of each row's score when top constraints or random ones are violated. → (2, rows)
 
-    Of each of the three top units the `n_features` most important constraints, against as many
-    random ones of the same unit. A value is put beyond the nearer end of the box, binding or not,
-    by a tenth of the training range; one that lies outside already stays.
+    For each of the three top units: the `n_features` most important constraints, and as many
+    random ones of the same unit. A value is moved beyond the nearer end of the box, binding or not,
+    by a tenth of the training range; a value that is already outside stays.
     """
     explanation = fitted.explain_global()
     ends = fitted.prepared.derived(box_ends)
@@ -137,7 +139,7 @@ def rises(fitted: DiffInt, rows: Matrix, n_features: int, rng: np.random.Generat
 
 
 def faithful(job: tuple[Path, int, str]) -> list[float]:
-    """Ratio of rises and share of rows, for one, two and three constraints."""
+    """Ratio of increases and share of rows, for one, two and three constraints."""
     path, seed, kind = job
     train, inliers, _ = split(path, seed)
     fitted = detector(kind, seed).fit(train)
@@ -156,7 +158,7 @@ def importance_of(job: tuple[Path, int, str]) -> Matrix:
 
 
 def with_random_intervals(model: FittedModel, rows: Matrix, seed: int) -> FittedModel:
-    """The same model with its intervals at the paper's random start, the boxes as they are then."""
+    """The same model with the paper's random initial intervals, and boxes equal to them."""
     rng = np.random.default_rng(seed)
     members = []
     for member in model.members:
@@ -180,17 +182,17 @@ def with_random_intervals(model: FittedModel, rows: Matrix, seed: int) -> Fitted
 
 
 def correlation_with_random(fitted: DiffInt, rows: Matrix) -> float:
-    """Mean over five random models of the rank correlation of feature importance."""
+    """Rank correlation of feature importance with random models, mean over five."""
     own = feature_importance(fitted.model_)
     others = [feature_importance(with_random_intervals(fitted.model_, rows, s)) for s in range(5)]
     return float(np.mean([spearmanr(own, other)[0] for other in others]))
 
 
 def family(n_features: int, n_tight: int, seed: int, n_rows: int = 1_000) -> tuple[Matrix, Any]:
-    """Rows of the paper's synthetic kind, and which features are the tight ones.
+    """Rows like the paper's synthetic ones, and a mask of the tight features.
 
-    Tight features are narrowly distributed somewhere in their range, broad ones evenly; one row
-    in fifty of a tight feature lies anywhere, so that its range is as wide as that of the others.
+    Tight features have a narrow distribution somewhere in their range, the others a uniform one.
+    One value in fifty of a tight feature is uniform too, so that all ranges are equally wide.
     """
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-1, 1, (n_rows, n_features))
@@ -203,7 +205,7 @@ def family(n_features: int, n_tight: int, seed: int, n_rows: int = 1_000) -> tup
 
 
 def against_random(job: tuple[Path | tuple[int, int, int], int, str]) -> list[float]:
-    """Correlation with random models; for families also how well tight features are ranked."""
+    """Correlation with random models; for synthetic rows also the AUC of tight features."""
     source, seed, kind = job
     if isinstance(source, Path):
         train = split(source, seed)[0]
@@ -215,7 +217,7 @@ def against_random(job: tuple[Path | tuple[int, int, int], int, str]) -> list[fl
 
 
 def short(job: tuple[Path, int]) -> list[float]:
-    """Features for 80 % of the score of flagged anomalies, and features in all."""
+    """Number of features for 80 % of the score of flagged anomalies, and of all features."""
     path, seed = job
     train, _, anomalies = split(path, seed)
     explanation = detector("recommended", seed).fit(train).explain(anomalies)
@@ -224,7 +226,7 @@ def short(job: tuple[Path, int]) -> list[float]:
 
 
 def table(heading: list[str], lines: dict[str, list[float]], digits: int = 3) -> str:
-    """Markdown, with the mean of every column in the last line."""
+    """A Markdown table with the mean of every column in the last line."""
     lines = {**lines, "**mean**": list(np.nanmean(list(lines.values()), axis=0))}
     text = ["| " + " | ".join(heading) + " |", "|---" * len(heading) + "|"]
     text += [
@@ -249,19 +251,20 @@ def boxes_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) ->
     heading = "table, inliers inside, anomalies inside, AUROC, AP, coverage alone: shown − test, "
     heading += "together, plain: inliers, anomalies, AUROC, AP, paper: inliers, anomalies"
     return (
-        "## Boxes\n\nShare of test rows wholly inside their own box; accuracy; mean difference "
-        "between the coverage shown with the top constraints and that on test inliers. *Plain*: "
-        "without the coverage term and the larger interval step. *Paper*: its configuration "
-        f"(200 epochs at five times its step), boxes as trained. {seeds} seeds.\n\n"
-        + table(heading.split(", "), per_table(boxes, jobs, pool))
+        "## Boxes\n\nShare of test rows inside their own box in every feature; accuracy; mean "
+        "difference of the coverage shown with the top constraints and that on test inliers. "
+        "*Plain*: without the coverage term and the larger learning rate of the intervals. "
+        "*Paper*: its configuration (200 epochs at five times its learning rate), boxes not "
+        f"scaled. {seeds} seeds.\n\n" + table(heading.split(", "), per_table(boxes, jobs, pool))
     )
 
 
 def faithful_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) -> str:
     text = (
-        "## Faithful\n\nRise of the score of test inliers by leaving the 1, 2 or 3 most important "
-        "constraints of the top units, divided by that of leaving random ones of the same units; "
-        f"and the share of rows for which it is larger. The paper: 1.52 and 69 %. {seeds} seeds.\n"
+        "## Faithfulness\n\nIncrease of the score of test inliers when the 1, 2 or 3 most "
+        "important constraints of the top units are violated, divided by the increase for random "
+        "constraints of the same units; and the share of rows for which it is larger. The paper: "
+        f"1.52 and 69 %. {seeds} seeds.\n"
     )
     heading = ["table", "1: ratio", "rows", "2: ratio", "rows", "3: ratio", "rows"]
     for kind in ("recommended", "paper"):
@@ -273,7 +276,7 @@ def faithful_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor)
 
 def stable_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) -> str:
     text = (
-        "## Stable\n\nMean Spearman correlation of feature importance between the trainings of "
+        "## Stability\n\nMean Spearman correlation of feature importance between the trainings of "
         "five seeds, each with its own split.\n\n| table | recommended | paper configuration | "
         "the paper |\n|---|---|---|---|\n"
     )
@@ -296,9 +299,9 @@ def random_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) -
     real = [(files[name], seed, "recommended") for name in PAPER_TABLES for seed in range(seeds)]
     heading = ["rows", "correlation with random intervals", "AUC of tight features"]
     return (
-        "## Not from random intervals\n\nSpearman correlation of feature importance with that of "
-        "the same model with the paper's random start in place of its intervals, support measured "
-        "anew; and whether the tight features of the synthetic families come first.\n\n"
+        "## Comparison with random intervals\n\nSpearman correlation of feature importance with "
+        "that of the same model with the paper's random initial intervals and newly measured "
+        "support; and the ROC-AUC of ranking the tight features of synthetic rows first.\n\n"
         + table(heading, per_table(against_random, families, pool), digits=2)
         + "\n\n"
         + table(heading[:2], {k: v[:1] for k, v in per_table(against_random, real, pool).items()})
@@ -308,8 +311,8 @@ def random_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) -
 def short_part(files: dict[str, Path], seeds: int, pool: ProcessPoolExecutor) -> str:
     jobs = [(files[name], seed) for name in PAPER_TABLES for seed in range(seeds)]
     return (
-        "## Short\n\nFeatures that hold 80 % of the score of a flagged anomaly. The paper: 10.8 of "
-        "20 on average over these tables.\n\n"
+        "## Length\n\nNumber of features that make up 80 % of the score of a flagged anomaly. The "
+        "paper: 10.8 of 20 on average over these tables.\n\n"
         + table(["table", "features for 80 %", "of"], per_table(short, jobs, pool), digits=1)
     )
 
@@ -331,7 +334,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     if options.data is None:
-        parser.error("name the folder of ADBench tables with --data or DIFFINT_ADBENCH")
+        parser.error("give the folder of ADBench tables with --data or DIFFINT_ADBENCH")
     files = adbench_files(options.data)
     warnings.filterwarnings("ignore")
     texts = []
@@ -341,8 +344,8 @@ def main() -> None:
             print(texts[-1], flush=True)
     if options.output:
         command = "python " + " ".join(["benchmarks/explanations.py", *sys.argv[1:]])
-        text = f"# Explanations, measured\n\nMade by `{command}`.\n\n" + "\n\n".join(texts) + "\n"
-        options.output.with_suffix(".md").write_text(text)
+        title = f"# Measurements of explanations\n\nCreated by `{command}`.\n\n"
+        options.output.with_suffix(".md").write_text(title + "\n\n".join(texts) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,21 @@
-"""The interval layer on the GPU against what the GPU could do at best.
+"""Compare the speed of the interval layer on the GPU with the GPU's theoretical limits.
 
     python benchmarks/gpu_layer.py [--rows 1024 --units 200 --features 39 --runs 10]
 
-What the arithmetic cannot do without, in float32 instructions per element (row, unit, feature),
-counting no address, no loop, no load and no padding:
+The smallest number of float32 instructions per element (row, unit, feature), without addresses,
+loops, loads and padding:
 
 forward, 5:   two multiply-adds (1 + v·P, 1 + u·Q), their product, the clamp, the running product.
 backward, 13: the same two multiply-adds, product and clamp (4); the reciprocal (1); the test
               whether the clamp binds and the selection (2); upstream times membership (1); for
               each edge a multiplication and a multiply-add (4); the sum of memberships (1).
 
-Their floor is these instructions over the rate at which the GPU issues float32 multiply-adds. The
-other floor is the fewest bytes over the bandwidth: forward reads u, v, P, Q and writes the log
-box memberships; backward reads u, v, P, Q and the upstream gradient, reads and writes P, Q, both
-parameters, their two moments and the support. The larger floor binds. Our backward time includes
-Adam, the support and the new P and Q, which share the kernel.
+The arithmetic floor is the time for these instructions at the GPU's rate of float32 multiply-adds.
+The memory floor is the time to move the smallest number of bytes at the GPU's bandwidth: forward
+reads u, v, P, Q and writes the log box memberships; backward reads u, v, P, Q and the upstream
+gradient, and reads and writes P, Q, both parameters, their two moments and the support. The larger
+floor is the limit. The measured backward time includes Adam, the support and the new P and Q, which
+are computed in the same kernel.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from diffint.engine.gpu.launch import Launch
 from diffint.engine.parameters import initial_parameters
 
 FORWARD_INSTRUCTIONS, BACKWARD_INSTRUCTIONS = 5, 13
-# Of an H200: stated multiply-adds (two operations each) outside the tensor cores, and the
-# bandwidth of a large copy, read plus written.
+# For an H200: specified float32 operations per second outside the tensor cores (a multiply-add is
+# two), and the measured bandwidth of a large copy in bytes per second, read plus written.
 FLOAT32_PEAK, BANDWIDTH = 67e12, 4.3e12
 
 
 def make_launch(n_rows: int, n_units: int, n_features: int, n_runs: int) -> Launch:
-    """A launch whose batch is `n_rows` rows of noise."""
+    """A launch with batches of `n_rows` random rows."""
     config = replace(PAPER, n_units=n_units)
     rng = np.random.default_rng(0)
     data = [rng.uniform(-1, 1, (n_rows, n_features)).astype(np.float32) for _ in range(n_runs)]
@@ -56,7 +57,7 @@ def make_launch(n_rows: int, n_units: int, n_features: int, n_runs: int) -> Laun
 
 
 def microseconds(work: Callable[[], None], repeats: int = 20, rounds: int = 15) -> float:
-    """Median time of `work` in a captured graph, without launch gaps of the host."""
+    """Median time of `work` in a captured graph, so that host overhead is not measured."""
     work()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -102,9 +103,9 @@ def main() -> None:
         total, total_floor = total + measured, total_floor + floor
         print(
             f"{name:9s} {measured:7.1f} us   floors: arithmetic {arithmetic:6.1f} us, "
-            f"memory {memory:5.1f} us   share of the binding floor {floor / measured:5.1%}"
+            f"memory {memory:5.1f} us   floor / measured {floor / measured:5.1%}"
         )
-    print(f"both      {total:7.1f} us   share of the binding floors {total_floor / total:5.1%}")
+    print(f"both      {total:7.1f} us   floor / measured {total_floor / total:5.1%}")
 
 
 if __name__ == "__main__":

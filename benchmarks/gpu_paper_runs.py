@@ -1,10 +1,10 @@
-"""The paper's configuration on every ADBench table, all seeds of a table in one GPU launch.
+"""Run the paper's configuration on every ADBench table, all seeds of a table in one GPU launch.
 
     python benchmarks/gpu_paper_runs.py --data adbench --out docs/results/gpu_paper_runs.csv
 
-For each seed: 40 % test rows, not stratified; training on the inliers of the rest, min-max scaled
-by them; score = mean absolute error of the clipped scaled row. Tables already in the output are
-skipped, so an interrupted run is simply started again.
+For each seed: 40 % test rows, not stratified; training on the inliers of the rest, which also give
+the min-max scaling; the score is the mean absolute error of the clipped scaled row. Tables already
+in the output are skipped, so an interrupted run can be continued with the same command.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMNS = ("table", "seed", "roc_auc", "average_precision", "train_seconds_all_s
 
 
 def estimated_cost(path: Path) -> float:
-    """Proportional to the training time: steps, and the elements they touch."""
+    """A number proportional to the training time, from the number of steps and elements."""
     with np.load(path, allow_pickle=False) as table:
         n_rows, n_features = table["X"].shape
     return (
@@ -46,7 +46,7 @@ def estimated_cost(path: Path) -> float:
 
 
 def split(table: LabelledTable, seed: int) -> tuple[TrainingRun, NDArray[np.float32], NDArray[Any]]:
-    """(the training run, scaled clipped test rows, test labels) of one seed."""
+    """Training run, scaled clipped test rows (rows, features) and test labels of one seed."""
     inliers, test, test_labels = make_trial(table, seed, "inliers")
     scaler = fit_scaler(inliers, "minmax")
     run = TrainingRun(scaler.transform(inliers)[0], np.random.SeedSequence(seed))
@@ -55,7 +55,7 @@ def split(table: LabelledTable, seed: int) -> tuple[TrainingRun, NDArray[np.floa
 
 @torch.no_grad()
 def scores(rows: NDArray[np.float32], parameters: Parameters, config: Config) -> NDArray[Any]:
-    """Mean absolute error of each row (rows, features), in plain torch."""
+    """Mean absolute error of rows (rows, features), computed in plain torch. → (rows,)"""
     w = {name: torch.from_numpy(value).cuda() for name, value in parameters.arrays().items()}
     half_width = torch.nn.functional.softplus(w["width_logit"])
     lower, upper = w["center"] - half_width, w["center"] + half_width
@@ -95,11 +95,13 @@ def run_table(path: Path, seeds: list[int], epochs: int) -> list[tuple[Any, ...]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of npz files with X, y")
-    parser.add_argument("--out", type=Path, required=True, help="csv file, appended to")
-    parser.add_argument("--tables", nargs="*", help="file stems; default: all")
-    parser.add_argument("--seeds", default="0-9", help="first-last")
+    parser.add_argument("--out", type=Path, required=True, help="CSV file to append to")
+    parser.add_argument("--tables", nargs="*", help="names of tables without suffix; default: all")
+    parser.add_argument("--seeds", default="0-9", help="first and last seed, such as 0-9")
     parser.add_argument("--epochs", type=int, default=PAPER.epochs)
-    parser.add_argument("--time-limit", type=float, help="start no table after so many seconds")
+    parser.add_argument(
+        "--time-limit", type=float, help="seconds after which no new table is started"
+    )
     args = parser.parse_args()
     first, last = (int(part) for part in args.seeds.split("-"))
 
@@ -119,11 +121,11 @@ def main() -> None:
         if path.stem in done:
             continue
         if args.time_limit and time.perf_counter() - began > args.time_limit:
-            print(f"stopped before {path.stem}: the time limit is over", flush=True)
+            print(f"stopped before {path.stem}: time limit reached", flush=True)
             break
         try:
             lines = run_table(path, list(range(first, last + 1)), args.epochs)
-        except Exception:  # the other tables' results are worth having
+        except Exception:  # continue with the other tables
             traceback.print_exc()
             failed.append(path.stem)
             continue

@@ -1,10 +1,9 @@
-"""What rows that were fitted on a GPU would take on one core of this machine.
+"""Estimate the one-core training time of benchmark results that were fitted on a GPU.
 
     python benchmarks/one_core.py docs/results/bench/rows.csv --data adbench
 
-Estimates from a few epochs, in processor time, and writes it into the column `one_core_seconds` of
-those rows: where they come from a machine with other cores than the rest, one core's times are then
-those of one kind of core.
+Estimates the processor time from a few epochs on this machine and writes it to the column
+`one_core_seconds` of these results, so that all times are for the same kind of core.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from diffint.tables.datasets import read_adbench
 
 
 def estimate(path: Path, method: str) -> float:
-    """Seconds that one fit of `method` on the first seed's inliers would take."""
+    """Estimated seconds of one fit of `method` on the inliers of the first seed."""
     table = read_adbench(path)
     detector = METHODS[method].make(0, len(table.x))
     with warnings.catch_warnings():
@@ -31,9 +30,9 @@ def estimate(path: Path, method: str) -> float:
 
 
 def main() -> None:
-    """Estimate every table and method that the rows have from a GPU; write the rows back."""
+    """Estimate every table and method with GPU results, and write the results back."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("rows", type=Path, help="rows of `diffint bench run`; changed in place")
+    parser.add_argument("rows", type=Path, help="results of `diffint bench run`; changed in place")
     parser.add_argument("--data", type=Path, required=True, help="folder of ADBench tables")
     options = parser.parse_args()
     rows = read_rows(options.rows)

@@ -1,10 +1,10 @@
-"""Does the paper configuration reproduce the paper?
+"""Compare the paper configuration with the results printed in the paper.
 
     python benchmarks/paper_check.py --data FOLDER [--reference paper_config_check.csv]
 
-Runs the paper configuration on the eleven tables for which the paper prints an AUROC, seeds 0–4
-of the 60/40 split, trained on the inliers of the train part, and prints ours beside the paper's
-and an independent run's. FOLDER holds the ADBench tables (NN_name.npz).
+Runs the paper configuration on the eleven tables for which the paper prints an AUROC, with seeds
+0–4 of the 60/40 split, trained on the inliers of the training part. Prints our AUROC beside that of
+the paper and of an independent run. FOLDER contains the ADBench tables (NN_name.npz).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_reference(path: Path | None) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Run, print the table, and say how many tables agree."""
+    """Run, print the table and the number of tables that agree."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of ADBench tables")
     parser.add_argument("--reference", type=Path, help="CSV of the independent run")
@@ -82,20 +82,20 @@ def main() -> None:
         results = np.array([run(files[name], s, options.device) for s in range(options.seeds)])
         auroc, precision = results.mean(axis=0)
         error = results[:, 0].std(ddof=1) / np.sqrt(len(results))
-        theirs, verdict = reference.get(name), ""
-        if theirs is not None:
+        independent, verdict = reference.get(name), ""
+        if independent is not None:
             compared += 1
-            close = abs(auroc - theirs[0]) <= max(2 * error, 0.015)
+            close = abs(auroc - independent[0]) <= max(2 * error, 0.015)
             agreed += close
             verdict = "yes" if close else "NO"
-        shown = [f"{v:.4f}" for v in theirs] if theirs else ["–", "–"]
+        shown = [f"{v:.4f}" for v in independent] if independent else ["–", "–"]
         print(
             f"| {name} | {auroc:.4f} | {error:.4f} | {shown[0]} | {paper} | {verdict} "
             f"| {precision:.4f} | {shown[1]} |",
             flush=True,
         )
     if compared:
-        print(f"\n{agreed} of {compared} agree with the independent run (2 s.e. or 0.015).")
+        print(f"\n{agreed} of {compared} tables agree with the independent run (2 s.e. or 0.015).")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""Do the certificates hold, and how tight are they?
+"""Check that certificates hold, and measure how tight they are.
 
     python benchmarks/soundness.py --data FOLDER [--out docs/results/soundness.md]
 
-FOLDER (or DIFFINT_ADBENCH) holds the ADBench tables (NN_name.npz). The recommended configuration
-is fitted on the inliers of the train part of the 60/40 split, seed 0. `certify`: all test rows and
-a million random rows, many of them far outside. `certify_region`: random regions, in each of which
-random rows and a gradient-based adversary (Adam, up and down, through the network in float64) look
-for a score outside the bounds; every row that either of them visits is scored by the library.
-A violation is a computed score below a lower or above an upper bound, without any tolerance.
+FOLDER (or DIFFINT_ADBENCH) contains the ADBench tables (NN_name.npz). The recommended configuration
+is fitted on the inliers of the training part of the 60/40 split, seed 0. `certify` is checked on
+all test rows and a million random rows, many of them far outside the training range.
+`certify_region` is checked on random regions. In each, random rows and a gradient-based adversary
+(Adam, maximising and minimising the score through the network in float64) search for a score
+outside the bounds; the library scores all these rows. A violation is a computed score below a lower
+or above an upper bound, without any tolerance.
 """
 
 from __future__ import annotations
@@ -39,25 +40,28 @@ RATE_TABLES = ["14_glass", "18_Ionosphere", "6_cardio"]
 RANDOM_ROWS = 1_000_000
 REGIONS = 20  # per table and decoder
 SAMPLES = 4_500  # per region
-STARTS, STEPS = 8, 40  # of the adversary, in each direction
+STARTS, STEPS = 8, 40  # of the adversary, each for maximising and minimising
 
 
 class Split:
-    """Train inliers and test rows of one table."""
+    """Training inliers and test rows of one table."""
 
     def __init__(self, path: Path) -> None:
         self.train, self.test, self.is_anomaly = make_trial(read_adbench(path), 0, "inliers")
 
 
 def fit(detector: DiffInt, x: np.ndarray) -> DiffInt:
-    """Fit, without warnings about short training or few rows."""
+    """Fit without showing warnings about short training or few rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return detector.fit(x)
 
 
 def random_rows(x: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Uniform over the range and up to a thousand ranges beyond it, a tenth with missing cells."""
+    """Uniform rows, up to a thousand ranges beyond the training range, a tenth with missing cells.
+
+    x: (rows, features) → (n_rows, features)
+    """
     low, span = x.min(axis=0), np.ptp(x, axis=0) + 1e-9
     reach = 10.0 ** rng.uniform(-2, 3, size=(n_rows, 1))
     rows = low + span * (0.5 + reach * rng.uniform(-1, 1, size=(n_rows, x.shape[1])))
@@ -71,8 +75,8 @@ def random_rows(x: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndar
 
 
 def check_certificates(files: dict[str, Path], lines: list[str]) -> int:
-    """A line per table; returns the number of violations."""
-    say(
+    """Add one line per table; return the number of violations."""
+    emit(
         lines,
         "## `certify`",
         "",
@@ -97,7 +101,7 @@ def check_certificates(files: dict[str, Path], lines: list[str]) -> int:
         total += sum(broken)
         seen += len(tested), len(tried)
         positive = [tested.bound[split.is_anomaly == y] > 0 for y in (0, 1)] + [tried.bound > 0]
-        say(
+        emit(
             lines,
             f"| {name} | {len(tested):,} | {broken[0]} | {len(tried):,} | {broken[1]} "
             f"| {(tested.bound / tested.score).mean():.3f} "
@@ -105,23 +109,23 @@ def check_certificates(files: dict[str, Path], lines: list[str]) -> int:
             + " | ".join(f"{p.mean():.2f}" for p in positive)
             + f" | {tested.lipschitz_bound.mean():.3f} |",
         )
-    say(
+    emit(
         lines,
         "",
-        f"In all {seen[0]:,} test rows and {seen[1]:,} random rows: **{total} violations**.",
+        f"Total: {seen[0]:,} test rows and {seen[1]:,} random rows, **{total} violations**.",
         "",
     )
     return total
 
 
 def check_flags(files: dict[str, Path], lines: list[str]) -> None:
-    """How often training inliers and test anomalies raise the flags."""
-    say(
+    """Add a table of how often training inliers and test anomalies raise the flags."""
+    emit(
         lines,
         "## Flags",
         "",
-        "Share of rows that raise a flag: training inliers, then test anomalies. By themselves "
-        "the flags do not separate; `paper` is one member and 200 epochs, as in the paper's table.",
+        "Share of rows that raise a flag: training inliers, then test anomalies. The flags alone "
+        "do not separate the two; `paper` is one member and 200 epochs, as in the paper's table.",
         "",
         "| table | configuration | out of support | strict (some unit) | strict (envelope) | "
         "beyond the envelope | vacuous units |",
@@ -144,8 +148,8 @@ def check_flags(files: dict[str, Path], lines: list[str]) -> None:
                 )
             ]
             vacuous = f"{certificate.n_vacuous_units.mean():.0f} of {certificate.n_units}"
-            say(lines, f"| {name} | {label} | {' | '.join(cells)} | {vacuous} |")
-    say(lines, "")
+            emit(lines, f"| {name} | {label} | {' | '.join(cells)} | {vacuous} |")
+    emit(lines, "")
 
 
 # --- certify_region ----------------------------------------------------------------------------
@@ -178,7 +182,7 @@ class TorchScore:
 
 
 def _tensors(member: Member) -> dict[str, torch.Tensor]:
-    """What the score is made of; constants (no divisor) are left to the random rows."""
+    """Arrays needed for the score; constant features (no divisor) are checked by random rows."""
     arrays = {f.name: getattr(member.decoder, f.name) for f in fields(member.decoder)}
     scaler, known = member.scaler, member.scaler.divisor > 0
     arrays |= {"lower": member.lower, "upper": member.upper, "offset": scaler.offset}
@@ -190,7 +194,7 @@ def _tensors(member: Member) -> dict[str, torch.Tensor]:
 def adversary(
     score: TorchScore, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Every row visited on the way to the highest and the lowest score. → (rows, features)"""
+    """All rows of the searches for the highest and the lowest score. → (rows, features)"""
     place = torch.from_numpy(rng.random((2 * STARTS, len(low)))).requires_grad_()
     sign = torch.ones(2 * STARTS, dtype=torch.float64)
     sign[STARTS:] = -1.0
@@ -209,7 +213,7 @@ def adversary(
 
 
 def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Any:
-    """A small box around a test row, a few features beyond their range, or a mix of all."""
+    """A small box around a test row, some features beyond their range, or a box of any size."""
     d, span = x.shape[1], np.ptp(x, axis=0) + 1e-9
     center, kind = test[rng.integers(len(test))], rng.integers(3)
     lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
@@ -229,22 +233,22 @@ def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> 
 
 
 def check_regions(files: dict[str, Path], lines: list[str]) -> int:
-    """A line per table and decoder; returns the number of violations."""
-    say(
+    """Add one line per table and decoder; return the number of violations."""
+    emit(
         lines,
         "## `certify_region`",
         "",
         f"{REGIONS} regions per line; {SAMPLES:,} random rows and {2 * STARTS * STEPS:,} rows of "
         "the adversary in each. Width: median of upper − lower as a multiple of the range of "
-        "scores that was found (or of 0.001), without and with 64 splits, for small boxes around a "
-        "test row and for the other regions. Decided: share of regions in which all or none are "
-        "certain to be flagged (64 splits).",
+        "scores that was found (at least 0.001), without and with 64 splits, for small boxes "
+        "around a test row and for the other regions. Decided: share of regions in which all rows "
+        "or none are certain to be flagged (64 splits).",
         "",
         "| table | decoder | rows scored | violations | width: small boxes | 64 splits | other "
         "regions | 64 splits | decided | seconds per region |",
         "|---|---|---|---|---|---|---|---|---|---|",
     )
-    rng, total, scored_in_all = np.random.default_rng(1), 0, 0
+    rng, total, total_scored = np.random.default_rng(1), 0, 0
     for name in (n for n in REGION_TABLES if n in files):
         split = Split(files[name])
         for decoder in ("free", "certified"):
@@ -278,51 +282,51 @@ def check_regions(files: dict[str, Path], lines: list[str]) -> int:
                 widths.append(
                     (small, *((region.upper - region.lower) / found for region in (plain, finer)))
                 )
-            total, scored_in_all = total + broken, scored_in_all + scored
+            total, total_scored = total + broken, total_scored + scored
             table = np.array(widths, dtype=float)
             shown = []
             for kind in (1, 0):
                 part = table[table[:, 0] == kind]
                 shown += [f"{np.median(part[:, c]):.1f}" if len(part) else "–" for c in (1, 2)]
-            say(
+            emit(
                 lines,
                 f"| {name} | {decoder} | {scored:,} | {broken} | {' | '.join(shown)} "
                 f"| {decided / REGIONS:.2f} | {seconds / REGIONS:.2f} |",
             )
-    say(lines, "", f"In all {scored_in_all:,} rows scored: **{total} violations**.", "")
+    emit(lines, "", f"Total: {total_scored:,} rows scored, **{total} violations**.", "")
     return total
 
 
-def say(lines: list[str], *more: str) -> None:
-    """Print, and keep for the file."""
+def emit(lines: list[str], *more: str) -> None:
+    """Print lines and add them to `lines` for the file."""
     for line in more:
         print(line, flush=True)
         lines.append(line)
 
 
 def main() -> None:
-    """Run everything, print it, write it, and fail if anything is violated."""
+    """Run all checks, print and write the results, and fail if there is a violation."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
     parser.add_argument("--out", type=Path, help="Markdown file to write")
     options = parser.parse_args()
     if options.data is None:
-        parser.error("--data or DIFFINT_ADBENCH must name the folder of ADBench tables")
-    torch.set_num_threads(1)  # its arrays are small
+        parser.error("give the folder of ADBench tables with --data or DIFFINT_ADBENCH")
+    torch.set_num_threads(1)  # with small arrays more threads are slower
     files = adbench_files(options.data)
     lines: list[str] = []
-    say(
+    emit(
         lines,
-        "# Do the certificates hold?",
+        "# Checks of the certificates",
         "",
-        "`python benchmarks/soundness.py --data FOLDER --out docs/results/soundness.md`; what it "
-        "does is said at its top. Recommended configuration, "
-        "fitted on the train inliers of one split (seed 0); a violation is a computed score "
-        "outside a bound, without any tolerance.",
+        "Created by `python benchmarks/soundness.py --data FOLDER --out "
+        "docs/results/soundness.md`; the method is described at the top of the script. Recommended "
+        "configuration, fitted on the training inliers of one split (seed 0); a violation is a "
+        "computed score outside a bound, without any tolerance.",
         "",
     )
     for name in sorted({*CERTIFIED_TABLES, *REGION_TABLES} - set(files)):
-        say(lines, f"{name} is missing from the folder.", "")
+        emit(lines, f"{name} is missing from the folder.", "")
     started = time.perf_counter()
     total = check_certificates(files, lines)
     check_flags(files, lines)

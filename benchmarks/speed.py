@@ -1,11 +1,11 @@
-"""How fast is it? Ratios, each measured in one run.
+"""Measure the speed: ratios of our times and those of others.
 
     python benchmarks/speed.py [--data FOLDER] [--only layer fit peers scoring growth import floor]
 
-Ours against the eager torch version of the same mathematics (`diffint.engine.reference.network`),
-and against peers, each on two cores. The parts that need tables (fit, peers, scoring) take a folder
-of ADBench tables, by default the one that DIFFINT_ADBENCH names. Times on a shared machine are
-noisy: every figure is the ratio of two medians of interleaved repeats.
+Compares our code with an eager torch version of the same computation
+(`diffint.engine.reference.network`) and with other libraries, each on two cores. The parts fit,
+peers and scoring need a folder of ADBench tables, by default DIFFINT_ADBENCH. As times on a shared
+machine are noisy, every result is the ratio of two medians of interleaved repeats.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ THREADS = min(2, resolve_jobs(-1))
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """One call's wall-clock time."""
+    """Wall-clock time of one call."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def medians(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) -> list[float]:
-    """Median seconds of each, measured in turns, each time after a pause and a warm-up.
+    """Median seconds of each, measured alternately, each time after a pause and a warm-up.
 
-    The pause lets the other's idle threads, which wait in a loop for a while, go to sleep; the
-    warm-up wakes the cores again.
+    Idle threads of the other library stay busy for a while; the pause lets them stop. The warm-up
+    brings the cores back to full speed.
     """
 
     def measured(work: Callable[[], Any]) -> float:
@@ -68,21 +68,21 @@ def medians(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) ->
 
 
 def show(what: str, ours: float, theirs: float, least: float, unit: str = "ms") -> None:
-    """One line of the table."""
+    """Print one line of the table; least: the required ratio, 0 for none."""
     scale = 1e3 if unit == "ms" else 1.0
     ratio = theirs / ours
-    wanted, verdict = f"{least:g}×", "yes" if ratio >= least else "NO"
+    required, verdict = f"{least:g}×", "yes" if ratio >= least else "NO"
     if not least:
-        wanted = verdict = ""
+        required = verdict = ""
     print(
         f"| {what} | {ours * scale:.3g} {unit} | {theirs * scale:.3g} {unit} "
-        f"| {ratio:.1f}× | {wanted} | {verdict} |",
+        f"| {ratio:.1f}× | {required} | {verdict} |",
         flush=True,
     )
 
 
 def header(title: str, rival: str) -> None:
-    """Start a table."""
+    """Print the heading of a table."""
     print(f"\n### {title}\n\n| what | ours | {rival} | ratio | at least | reached |")
     print("|---|---|---|---|---|---|", flush=True)
 
@@ -91,7 +91,7 @@ def header(title: str, rival: str) -> None:
 def layer_passes(  # type: ignore[no-untyped-def]
     thread, threads, passes, w, g, shape, work, rows, upstream
 ):
-    """Bounds, log memberships, softmax, and the gradients of centers and widths, several times."""
+    """Run the interval layer forward and backward, `passes` times."""
     features = share(shape.features, 1, thread, threads)
     first, last = share(whole_tiles(rows), TILE_ROWS, thread, threads)
     for _ in range(passes):
@@ -128,7 +128,7 @@ class Step:
         self.upstream = rng.normal(size=self.work.d_code.shape).astype(np.float32)
 
     def layer(self, passes: int) -> None:
-        """The interval layer, forward and backward, several times."""
+        """Run the interval layer forward and backward, `passes` times."""
         self.team.call(
             layer_passes,
             passes,
@@ -141,7 +141,7 @@ class Step:
         )
 
     def train(self, passes: int) -> None:
-        """Whole steps, Adam and support included."""
+        """Run whole training steps, including Adam and support."""
         order = np.tile(np.arange(self.rows), passes)
         self.team.call(
             steps.train_steps,
@@ -174,7 +174,7 @@ class Step:
 
 
 def bench_layer() -> None:
-    """The interval layer, forward and backward, against eager tensors."""
+    """Compare the interval layer, forward and backward, with eager torch."""
     import torch
 
     from diffint.engine.reference.network import IntervalLayer
@@ -208,7 +208,7 @@ def split(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bench_fit(folder: Path, epochs: int = 60) -> None:
-    """Whole fits of the paper configuration, same number of steps, against the eager loop."""
+    """Compare whole fits of the paper configuration with the eager loop of as many steps."""
     from diffint.engine.reference.network import train_eagerly
 
     header(f"Whole fit, paper configuration, {epochs} epochs", "eager loop")
@@ -230,7 +230,7 @@ def bench_fit(folder: Path, epochs: int = 60) -> None:
 
 
 def bench_peers(folder: Path) -> None:
-    """The default detector's fit against PyOD's default autoencoder."""
+    """Compare the fit of the default detector with PyOD's default autoencoder."""
     from pyod.models.auto_encoder import AutoEncoder
 
     header("Default fit against PyOD's AutoEncoder", "AutoEncoder")
@@ -245,7 +245,7 @@ def bench_peers(folder: Path) -> None:
 
 
 def bench_scoring(folder: Path) -> None:
-    """One member's scoring against PyOD's isolation forest: each table, and many rows of it."""
+    """Compare scoring with one member and PyOD's isolation forest, on each table and many rows."""
     from pyod.models.iforest import IForest
 
     header("Scoring, one member, against PyOD's IForest", "IForest")
@@ -255,16 +255,16 @@ def bench_scoring(folder: Path) -> None:
         ours = DiffInt(n_members=1, epochs=2, random_state=0, device="cpu").fit(rows)
         theirs = IForest(random_state=0).fit(rows)
         for x, least in ((table, 2.0), (np.resize(table, (200_000, table.shape[1])), 0.0)):
-            mine, peers = medians(
+            our_time, their_time = medians(
                 functools.partial(ours.anomaly_score, x),
                 functools.partial(theirs.decision_function, x),
                 repeats=5,
             )
-            show(f"{name}, {len(x):,} rows", mine, peers, least)
+            show(f"{name}, {len(x):,} rows", our_time, their_time, least)
 
 
 def bench_growth() -> None:
-    """Time per step as features grow, per epoch as rows grow."""
+    """Time per step for more features, and per epoch for more rows."""
     print("\n### Growth\n\n| what | time | against linear |\n|---|---|---|")
     previous = None
     for features in (10, 100, 1000):
@@ -289,7 +289,7 @@ def _grow(what: str, took: float, size: int, previous: tuple[float, int] | None)
 
 
 def bench_import() -> None:
-    """Importing diffint against importing scikit-learn's ensembles."""
+    """Compare the import times of diffint and of scikit-learn's ensembles."""
 
     def importing(module: str) -> Callable[[], Any]:
         return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
@@ -303,7 +303,7 @@ def bench_import() -> None:
 
 
 def bench_floor() -> None:
-    """What a step costs at least: operations counted, the core's measured peak, our share."""
+    """The shortest possible time of a step, from its operations and the core's measured peak."""
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=s).astype(np.float32) for s in ((128, 256), (256, 128)))
     c = np.zeros((128, 128), dtype=np.float32)
@@ -321,10 +321,9 @@ def bench_floor() -> None:
     print("|---|---|---|---|---|---|")
     for rows, features in ((64, 36), (1024, 9), (64, 9), (64, 274), (1024, 39)):
         took = Step(rows, features, threads=1).seconds_per_step(20 if rows == 64 else 4)
-        # Vector operations per element, a multiply-add counting one. Forward: two multiply-adds,
-        # product of the edges, clamp, product into the running one. Backward: two multiply-adds,
-        # product, clamp, division, two selected weights, two scaled edges, two multiply-adds,
-        # membership sum.
+        # Vector operations per element; a multiply-add counts as one. Forward: two multiply-adds,
+        # product of the edges, clamp, running product. Backward: two multiply-adds, product, clamp,
+        # division, two selected weights, two scaled edges, two multiply-adds, membership sum.
         layer = (5 + 12) * rows * UNITS * features
         decoder = 3 * rows * PAPER.hidden_width * (UNITS + features)
         floor = (layer + decoder) / peak
@@ -336,7 +335,7 @@ def bench_floor() -> None:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the selected parts."""
     parts = {
         "layer": bench_layer,
         "fit": bench_fit,

@@ -1,10 +1,9 @@
-"""What numbers below the smallest normal float cost: a fit that takes them for zero, and one that
-computes with them.
+"""Compare the training time with subnormal floats flushed to zero and without.
 
     python benchmarks/tiny_numbers.py --data adbench
 
-One core, both in turns. On processors that compute with such numbers as fast as with others the two
-take the same time.
+Both fits run on one core, in turn. On processors where subnormal floats are not slower, both take
+the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TABLES = ("6_cardio", "28_pendigits", "26_optdigits", "48_arrhythmia")
 
 
 def fit(rows: np.ndarray) -> tuple[DiffInt, float]:
-    """A default fit on one core and its seconds."""
+    """A default fit on one core, and its duration in seconds."""
     detector = DiffInt(random_state=0, device="cpu", n_jobs=1)
     started = time.perf_counter()
     detector.fit(rows)
@@ -42,19 +41,19 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    with_tiny = patch.object(steps, "train_steps", steps.step_loop)
+    keep_subnormals = patch.object(steps, "train_steps", steps.step_loop)
     small = np.random.default_rng(0).normal(size=(100, 3))
     fit(small)  # compiles
-    with with_tiny:
+    with keep_subnormals:
         fit(small)
     print(f"{processor_name()}, one core\n")
-    print("| table | taken for zero | computed with | ratio | ROC-AUC of each |")
+    print("| table | flushed to zero | kept | ratio | ROC-AUC of each |")
     print("|---|---|---|---|---|")
     files, _ = find_tables(options.data, options.tables)
     for name, path in files.items():
         trial = make_trial(read_adbench(path), 0, "inliers")
         flushed, quick = fit(trial.train)
-        with with_tiny:
+        with keep_subnormals:
             kept, slow = fit(trial.train)
         labels = trial.test_labels
         accuracy = [roc_auc_score(labels, d.anomaly_score(trial.test)) for d in (flushed, kept)]

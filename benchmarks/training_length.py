@@ -1,10 +1,10 @@
-"""How long must the recommended configuration train?
+"""Compare training lengths of the recommended configuration.
 
     python benchmarks/training_length.py --data FOLDER [--seeds 2] [--tables NAME ...]
 
-Mean AUROC and average precision on the test part, and seconds per fit, of 100 epochs with the
-paper's batch sizes and of as many epochs as make 500, 1,000 or 2,000 steps (at most 100) with
-batches of 64 rows, 256 for tables of over 10,000.
+Mean AUROC and average precision on the test part, and seconds per fit, for 100 epochs with the
+paper's batch sizes, and for the number of epochs that gives about 500, 1,000 or 2,000 steps (at
+most 100 epochs) with batches of 64 rows, or 256 for tables of over 10,000 rows.
 """
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+"""The scikit-learn estimator: scores, determinism, missing values, unusual tables, errors."""
+
 import os
 import pickle
 import signal
@@ -33,7 +35,7 @@ from diffint import (
 from .conftest import QUICK, make_rows
 
 
-def test_scikit_learns_own_checks():
+def test_check_estimator():
     small = {**QUICK, "n_units": 8, "epochs": 3, "false_positive_rate": 0.1, "device": "cpu"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -50,11 +52,11 @@ def test_presets():
     assert (DiffInt().n_members, DiffInt().init) == (3, "data")
 
 
-def test_anomalies_stand_out(fitted, rows):
-    wild = rows[:50].copy()
-    wild[:, 2] = rows[:, 2].max() + np.ptp(rows[:, 2])
-    assert fitted.anomaly_score(wild).mean() > 2 * fitted.anomaly_score(rows).mean()
-    assert (fitted.predict(wild) == -1).mean() > 0.9
+def test_anomalies_score_higher(fitted, rows):
+    anomalies = rows[:50].copy()
+    anomalies[:, 2] = rows[:, 2].max() + np.ptp(rows[:, 2])
+    assert fitted.anomaly_score(anomalies).mean() > 2 * fitted.anomaly_score(rows).mean()
+    assert (fitted.predict(anomalies) == -1).mean() > 0.9
 
 
 def test_scores_decisions_and_labels_agree(fitted, rows):
@@ -72,14 +74,14 @@ def test_the_rate_can_be_changed_without_a_refit(fitted, rate):
     np.testing.assert_array_equal(detector.predict(x) == -1, detector.p_values(x) <= rate)
 
 
-def test_a_detector_made_like_the_paper_warns_of_optimistic_p_values(rows):
+def test_p_values_of_the_paper_configuration_warn(rows):
     detector = DiffInt.paper(**{**QUICK, "n_members": 1}).fit(rows)
     with pytest.warns(CalibrationWarning, match="optimistic"):
         detector.p_values(rows)
 
 
 @pytest.mark.parametrize("calibration", ["members", "holdout"])
-def test_fresh_inliers_keep_the_rate(calibration):
+def test_false_positive_rate_on_new_inliers(calibration):
     shares = []
     for seed in range(5):
         x = make_rows(1000, seed=3)
@@ -91,12 +93,13 @@ def test_fresh_inliers_keep_the_rate(calibration):
 
 
 def test_known_anomalies_are_left_out(rows):
-    wild = np.vstack([rows, rows[:20] + 1e6])
+    mixed = np.vstack([rows, rows[:20] + 1e6])
     mask = np.r_[np.zeros(len(rows)), np.ones(20)]
-    assert DiffInt(**QUICK).fit(wild, anomalies=mask).model_.training.n_known_anomalies == 20
+    assert DiffInt(**QUICK).fit(mixed, anomalies=mask).model_.training.n_known_anomalies == 20
     clean = DiffInt(**QUICK).fit(rows)
     np.testing.assert_array_equal(
-        DiffInt(**QUICK).fit(wild, anomalies=mask).anomaly_score(rows), clean.anomaly_score(rows)
+        DiffInt(**QUICK).fit(mixed, anomalies=mask).anomaly_score(rows),
+        clean.anomaly_score(rows),
     )
 
 
@@ -118,12 +121,12 @@ class TestDeterminism:
         a, b = (DiffInt(**{**QUICK, "random_state": s}).fit(rows) for s in (0, 1))
         assert not np.array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
 
-    def test_no_seed_is_fresh_entropy_each_time(self, rows):
+    def test_no_seed_gives_different_fits(self, rows):
         a, b = (DiffInt(**{**QUICK, "random_state": None}).fit(rows) for _ in range(2))
         assert not np.array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
 
     @pytest.mark.parametrize("random_state", [0, None])
-    def test_no_global_state_is_touched(self, rows, random_state):
+    def test_global_state_is_unchanged(self, rows, random_state):
         import torch
 
         torch.manual_seed(5)
@@ -135,7 +138,7 @@ class TestDeterminism:
         assert torch.equal(torch.get_rng_state(), before[1])
         assert (torch.get_num_threads(), torch.get_default_dtype()) == (threads, dtype)
 
-    def test_a_row_does_not_depend_on_its_neighbours(self, fitted):
+    def test_a_score_does_not_depend_on_other_rows(self, fitted):
         x = make_rows(10_007, seed=2)
         x[::7, 1] = np.nan
         scores = fitted.anomaly_score(x)
@@ -146,18 +149,18 @@ class TestDeterminism:
 
 
 @pytest.fixture(scope="module")
-def holed():
+def with_missing():
     x = make_rows(400, seed=4)
     x[np.random.default_rng(1).random(x.shape) < 0.1] = np.nan
     return x
 
 
 class TestMissingValues:
-    def test_fit_and_score(self, holed):
-        detector = DiffInt(**QUICK).fit(holed)
-        assert np.isfinite(detector.anomaly_score(holed)).all()
+    def test_fit_and_score(self, with_missing):
+        detector = DiffInt(**QUICK).fit(with_missing)
+        assert np.isfinite(detector.anomaly_score(with_missing)).all()
         np.testing.assert_allclose(
-            detector.model_.features.missing_share, np.isnan(holed).mean(axis=0)
+            detector.model_.features.missing_share, np.isnan(with_missing).mean(axis=0)
         )
 
     def test_the_score_is_the_mean_over_present_features(self, fitted, rows):
@@ -176,8 +179,8 @@ class TestMissingValues:
         assert scores[2] == 0.0
         assert (scores[:2] > 0).all()
 
-    def test_blank_rows_and_columns_in_training(self, holed):
-        x = holed.copy()
+    def test_blank_rows_and_columns_in_training(self, with_missing):
+        x = with_missing.copy()
         x[:3] = np.nan
         x[:, 2] = np.nan
         with pytest.warns(InputWarning) as caught:
@@ -193,7 +196,7 @@ class TestMissingValues:
         )
 
 
-class TestOddTables:
+class TestUnusualTables:
     @pytest.mark.parametrize("scale", [1e300, 1e-300])
     def test_huge_and_tiny_values(self, rows, scale):
         scores = (
@@ -218,14 +221,14 @@ class TestOddTables:
         detector = DiffInt(**QUICK).fit(x)
         assert detector.anomaly_score([[9.0]])[0] > np.median(detector.anomaly_score(x))
 
-    def test_a_constant_table_tells_values_that_differ(self):
+    def test_constant_table(self):
         with pytest.warns(InputWarning, match="constant"):
             detector = DiffInt(**{**QUICK, "epochs": 30}).fit(np.full((50, 2), 3.0))
         same, other = detector.anomaly_score([[3.0, 3.0], [3.0, 4.0]])
         assert other > same
 
     @pytest.mark.parametrize("n_rows", [2, 3, 5, 10])
-    def test_a_handful_of_rows_fits_with_a_warning(self, rows, n_rows):
+    def test_few_rows_give_a_warning(self, rows, n_rows):
         with pytest.warns(CalibrationWarning):
             detector = DiffInt(**QUICK).fit(rows[:n_rows])
         assert np.isfinite(detector.anomaly_score(rows)).all()
@@ -254,12 +257,12 @@ class TestOddTables:
         ({"decoder": "deep"}, "decoder"),
     ],
 )
-def test_bad_settings_are_refused_at_fit(rows, settings, message):
+def test_bad_settings_raise_in_fit(rows, settings, message):
     with pytest.raises(InputError, match=message):
         DiffInt(**{**QUICK, **settings}).fit(rows)
 
 
-def test_a_gpu_that_is_not_there_is_said_so(rows):
+def test_a_missing_gpu_is_an_error(rows):
     import torch
 
     if torch.cuda.is_available():
@@ -290,17 +293,17 @@ class TestTraining:
         assert fitted.history_[-1] < fitted.history_[0]
         assert all(m.center_movement > 0 for m in fitted.model_.members)
 
-    def test_intervals_that_did_not_move_are_reported(self, rows):
+    def test_warning_if_intervals_did_not_move(self, rows):
         with pytest.warns(TrainingWarning, match="hardly moved"):
             DiffInt(**QUICK, learning_rate=1e-9).fit(rows)
 
-    def test_a_loss_that_did_not_fall_is_reported(self, rows):
+    def test_warning_if_the_loss_did_not_fall(self, rows):
         with pytest.warns(TrainingWarning, match="did not fall"):
             DiffInt(**QUICK, learning_rate=1e-30).fit(rows)
 
-    def test_interrupt_leaves_it_unfitted_at_once(self, rows):
+    def test_an_interrupted_fit_stops_at_once_and_is_unfitted(self, rows):
         detector = DiffInt(**{**QUICK, "epochs": 10_000_000, "n_jobs": 2})
-        DiffInt(**QUICK).fit(rows)  # compiled by now
+        DiffInt(**QUICK).fit(rows)  # compiles
         timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
         timer.start()
         started = time.perf_counter()
@@ -324,7 +327,7 @@ class TestTraining:
 
 
 class TestFailedFits:
-    def test_nothing_of_the_old_model_is_left(self, rows):
+    def test_the_old_model_is_removed(self, rows):
         detector = DiffInt(**QUICK).fit(rows)
         with pytest.raises(InputError):
             detector.fit(np.array([[1.0], [np.inf], [2.0]]))
@@ -336,21 +339,21 @@ class TestFailedFits:
             DiffInt(**{**QUICK, "epochs": 1}, learning_rate=1e20, batch_size=1000).fit(rows)
 
 
-def test_numpy_scalars_are_settings_like_any_other(rows, tmp_path):
+def test_settings_may_be_numpy_scalars(rows, tmp_path):
     settings = {**QUICK, "n_units": np.int64(8), "temperature": np.float32(0.1)}
     detector = DiffInt(**settings, false_positive_rate=np.float64(0.05)).fit(rows)
     detector.save(tmp_path / "m")
     assert DiffInt.load(tmp_path / "m").n_units == 8
 
 
-def test_a_rate_that_is_out_of_reach_is_said_so_when_it_is_used(fitted, rows):
+def test_warning_if_the_rate_is_too_small_for_the_calibration_rows(fitted, rows):
     detector = pickle.loads(pickle.dumps(fitted))
     detector.false_positive_rate = 1e-4
     with pytest.warns(CalibrationWarning, match="too few for a false-positive rate of 0.0001"):
         detector.predict(rows)
 
 
-def test_a_feature_that_only_some_members_saw_is_reconstructed():
+def test_reconstruction_of_a_feature_that_only_some_members_trained_on():
     x = make_rows(60)
     x[1:, 2] = np.nan
     for seed in range(4):
@@ -359,7 +362,7 @@ def test_a_feature_that_only_some_members_saw_is_reconstructed():
         assert np.isfinite(detector.reconstruct(x[:1])[0, 2]) == known
 
 
-def test_ranges_that_differ_wildly_between_members():
+def test_very_different_ranges_between_members():
     x = np.random.default_rng(0).normal(size=(60, 2)) * 1e-160
     x[0, 0] = 1e160
     for seed in range(3):
@@ -400,7 +403,7 @@ class TestScikitLearnTools:
         a, b = joblib.Parallel(n_jobs=2)(jobs)
         np.testing.assert_array_equal(a.anomaly_score(rows), b.anomaly_score(rows))
 
-    def test_frames_in_frames_checked(self, rows):
+    def test_data_frames(self, rows):
         frame = pd.DataFrame(rows, columns=list("abcde"))
         detector = DiffInt(**QUICK).fit(frame)
         np.testing.assert_array_equal(
@@ -409,7 +412,7 @@ class TestScikitLearnTools:
         assert detector.model_.feature_names == tuple("abcde")
 
 
-def test_importing_and_scoring_need_no_torch():
+def test_importing_and_fitting_need_no_torch():
     script = """
     import sys
     class NoTorch:
@@ -427,7 +430,7 @@ def test_importing_and_scoring_need_no_torch():
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], check=True)
 
 
-def test_version_is_the_packages():
+def test_version():
     from importlib.metadata import version
 
     assert diffint.__version__ == version("diffint-ad")

@@ -1,3 +1,5 @@
+"""The PyOD interface of the detector."""
+
 import warnings
 
 import numpy as np
@@ -24,13 +26,13 @@ def detector():
     return DiffIntDetector(contamination=0.1, **QUICK).fit(make_rows())
 
 
-def test_it_is_a_pyod_detector(detector):
+def test_is_a_pyod_detector(detector):
     assert isinstance(detector, BaseDetector)
     assert isinstance(clone(detector), DiffIntDetector)
     assert clone(detector).n_units == 16
 
 
-def test_contamination_has_pyods_meaning(detector):
+def test_contamination_is_the_share_of_flagged_training_rows(detector):
     assert detector.decision_scores_.shape == (300,)
     assert detector.labels_.sum() == pytest.approx(30, abs=1)
     np.testing.assert_array_equal(
@@ -38,7 +40,7 @@ def test_contamination_has_pyods_meaning(detector):
     )
 
 
-def test_scores_are_the_detectors(detector):
+def test_scores_equal_those_of_diffint(detector):
     x = make_rows(50, seed=2)
     expected = DiffInt(**QUICK, calibration="training").fit(make_rows()).anomaly_score(x)
     np.testing.assert_array_equal(detector.decision_function(x), expected)
@@ -47,7 +49,7 @@ def test_scores_are_the_detectors(detector):
     )
 
 
-def test_pyods_own_methods(detector):
+def test_methods_inherited_from_pyod(detector):
     x = make_rows(50, seed=2)
     assert set(detector.predict(x)) <= {0, 1}
     probability = detector.predict_proba(x)
@@ -79,7 +81,7 @@ def test_bad_contamination(contamination):
         DiffIntDetector(contamination=contamination)
 
 
-def test_a_fit_that_fails_leaves_no_old_model():
+def test_a_failed_fit_does_not_keep_the_old_model():
     detector = DiffIntDetector(**QUICK).fit(make_rows())
     with pytest.raises(ValueError, match="infinity"):
         detector.fit(np.full((5, 5), np.inf))
@@ -87,7 +89,7 @@ def test_a_fit_that_fails_leaves_no_old_model():
         detector.decision_function(make_rows())
 
 
-def test_no_warning_about_settings_it_does_not_have():
+def test_no_calibration_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", CalibrationWarning)
         DiffIntDetector(**QUICK).fit(make_rows(40))
@@ -97,4 +99,4 @@ def test_every_setting_can_be_given():
     from diffint.core.config import Config
 
     settings = set(DiffIntDetector().get_params())
-    assert set(Config.names()) - settings == {"calibration"}  # PyOD thresholds by itself
+    assert set(Config.names()) - settings == {"calibration"}  # PyOD sets the threshold

@@ -1,4 +1,4 @@
-"""The code in the README and the guides runs as it stands, and links lead somewhere."""
+"""The code in the README and the guides runs, and their links point to existing files."""
 
 import re
 from pathlib import Path
@@ -17,14 +17,14 @@ def run_blocks(page):
     return space
 
 
-def test_code_blocks_run(tmp_path, monkeypatch):
+def test_readme_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     space = run_blocks("README.md")
     assert (space["same"] == space["scores"]).all()
     assert (tmp_path / "benign.diffint").exists()
 
 
-def test_the_guide_to_explanations_runs(capsys):
+def test_explanations_guide_code_runs(capsys):
     space = run_blocks("docs/explanations.md")
     assert "would be normal if" in space["nearest"].text()
     shown = capsys.readouterr().out

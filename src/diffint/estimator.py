@@ -1,4 +1,4 @@
-"""DiffInt: the scikit-learn face of the detector."""
+"""`DiffInt`, the scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Scores = NDArray[np.float64]
 class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     __doc__ = f"""Interpretable anomaly detector for numerical tables.
 
-An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows; the
-reconstruction error is the anomaly score. Cells may be missing (NaN).
+An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows. The
+reconstruction error is the anomaly score. Values may be missing (NaN).
 
 The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's.
 
@@ -54,19 +54,19 @@ Parameters
 Attributes
 ----------
 model_ : FittedModel
-    The immutable value that everything else is computed from.
+    The fitted model, immutable. All results are computed from it.
 history_ : ndarray of shape (epochs,)
-    Mean training loss of the members.
+    Training loss of every epoch, mean over the members.
 offset_ : float
     `decision_function` = `score_samples` - `offset_`; minus the threshold on the anomaly score.
 n_features_in_ : int
     Number of features seen during `fit`.
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of the features, where the table had names.
+    Names of the features, if the table had column names.
 
 See Also
 --------
-diffint.pyod_detector.DiffIntDetector : The same behind PyOD's contract.
+diffint.pyod_detector.DiffIntDetector : The same detector with PyOD's interface.
 
 Examples
 --------
@@ -78,7 +78,7 @@ Examples
 array([ 1, -1])
 """
 
-    # The column of a file that names its rows; known to the command, of no use to the library.
+    # Name of the id column of the training file. Set and used only by the command line.
     id_column_: str | None = None
 
     def __init__(
@@ -132,22 +132,22 @@ array([ 1, -1])
 
     @classmethod
     def paper(cls, **overrides: Any) -> DiffInt:
-        """The paper's configuration: one member, 1000 epochs, threshold from the training rows."""
+        """Detector with the paper's settings: one member, 1000 epochs, calibration="training"."""
         return cls(**{**PAPER.to_dict(), **overrides})
 
     # --- Fitting ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, anomalies: Any = None) -> DiffInt:
-        """Fit on normal rows.
+        """Fit the detector on normal rows.
 
         Parameters
         ----------
         X : table of shape (rows, features)
-            NaN marks a missing cell.
+            NaN marks a missing value.
         y : ignored
-            As in scikit-learn's own outlier detectors.
+            Present for compatibility with scikit-learn.
         anomalies : array-like of shape (rows,), default=None
-            True/False or 0/1 per row: known anomalies, left out of training.
+            True/False or 0/1 per row. Rows marked as anomalies are left out of training.
 
         Returns
         -------
@@ -155,7 +155,7 @@ array([ 1, -1])
         """
         from .fit.pipeline import Task, fit_model
 
-        # First of all, so that a fit that fails or is interrupted leaves no old model behind.
+        # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
         config = self.config
         rate = check_false_positive_rate(self.false_positive_rate)
@@ -180,7 +180,7 @@ array([ 1, -1])
 
     @property
     def config(self) -> Config:
-        """The settings that shape the model, checked."""
+        """The validated settings of the model."""
         return Config(**{name: getattr(self, name) for name in Config.names()})
 
     def _set_model(self, model: FittedModel) -> None:
@@ -191,23 +191,23 @@ array([ 1, -1])
 
     @property
     def prepared(self) -> PreparedModel:
-        """The fitted model with what is derived from it; for functions that take one."""
+        """The fitted model with cached derived data, as taken by the library's functions."""
         check_is_fitted(self, "model_")
         prepared = self.__dict__.get("_prepared_model")
-        # It is not pickled, and the model may have been exchanged.
+        # Prepared again after unpickling, and if model_ was replaced.
         if prepared is None or prepared.model is not self.model_:
             self._set_model(self.model_)
         return self._prepared_model
 
     def _read(self, X: Any) -> NDArray[np.floating[Any]]:
-        """New rows as a checked matrix. (rows, features)"""
+        """Validate new rows and return them as a matrix (rows, features)."""
         check_is_fitted(self, "model_")
         return read_table(self, X, reset=False)
 
     # --- Scoring ---------------------------------------------------------------------------
 
     def anomaly_score(self, X: Any) -> Scores:
-        """Mean absolute reconstruction error over the present features.
+        """Anomaly scores: mean absolute reconstruction error over the features present.
 
         Parameters
         ----------
@@ -226,24 +226,24 @@ array([ 1, -1])
         return scores
 
     def score_samples(self, X: Any) -> Scores:
-        """The negated anomaly score: higher is more normal. (rows,)"""
+        """Negated anomaly scores (rows,); higher is more normal."""
         return -self.anomaly_score(X)
 
     def decision_function(self, X: Any) -> Scores:
-        """Distance to the threshold: negative for outliers. (rows,)"""
+        """Signed distance of `score_samples` to the threshold (rows,); negative for outliers."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """−1 for outliers (p ≤ `false_positive_rate`), +1 for the rest. (rows,)"""
+        """Labels (rows,): −1 for outliers (p ≤ `false_positive_rate`), +1 for inliers."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def p_values(self, X: Any) -> Scores:
-        """Conformal p-values: how rare so high a score is among normal rows. (rows,)"""
+        """Conformal p-values (rows,): the share of normal rows that score at least as high."""
         check_is_fitted(self, "model_")
         return thresholds.p_values(self.model_.calibration, self.anomaly_score(X))
 
     def reconstruct(self, X: Any) -> Scores:
-        """What the model makes of each row, in original units. (rows, features)"""
+        """Reconstructed rows in original units (rows, features)."""
         from .score.scoring import reconstructions
 
         return reconstructions(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
@@ -251,7 +251,7 @@ array([ 1, -1])
     # --- Certifying ------------------------------------------------------------------------
 
     def certify(self, X: Any) -> Certificate:
-        """Proven lower bounds on the scores of rows; needs ``decoder="certified"``."""
+        """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
         from .certify.rows import certify
 
         return certify(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
@@ -262,10 +262,10 @@ array([ 1, -1])
         Parameters
         ----------
         lower, upper : array-like, mapping or None
-            The region's ends in original units, one per feature, or a mapping from some features'
-            names to theirs, the rest being unbounded; None leaves all unbounded.
+            Ends of the region in original units: one per feature, or a mapping from feature names
+            to ends. Features not in the mapping are unbounded; with None, all are.
         splits : int, default=0
-            How often a part of the region may be halved to tighten the bounds.
+            How many times a part of the region may be halved to tighten the bounds.
         """
         from .certify.regions import certify_region
 
@@ -283,34 +283,34 @@ array([ 1, -1])
 
     @property
     def history_(self) -> NDArray[np.float64]:
-        """(epochs,) mean training loss of the members."""
+        """Training loss of every epoch, mean over the members. (epochs,)"""
         check_is_fitted(self, "model_")
         return np.mean([member.history for member in self.model_.members], axis=0)
 
     # --- Explaining ------------------------------------------------------------------------
 
     def explain_global(self) -> GlobalExplanation:
-        """What the model learned: important features, and constraints with what they cover."""
+        """What the model learned: importance of features, ranges of patterns and their coverage."""
         from .explain.global_explanation import explain_model
 
         check_is_fitted(self, "model_")
         return explain_model(self.model_)
 
     def explain(self, X: Any) -> LocalExplanation:
-        """Why rows score as they do: their patterns, where they leave them, and what counts."""
+        """Why rows score as they do: nearest pattern, violated ranges, responsible features."""
         from .explain.local_explanation import explain_rows
 
         table = self._read(X)
         return explain_rows(self.prepared, table, -self.offset_, resolve_jobs(self.n_jobs))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
-        """The smallest set of changes found that brings each flagged row under the threshold.
+        """For each flagged row the smallest set of changes found after which it is not flagged.
 
         Parameters
         ----------
         X : table of shape (rows, features)
         max_changes : int, default=3
-            How many features may change.
+            Largest number of features to change.
         """
         from .explain.nearest_normal import nearest_normal
 
@@ -318,14 +318,14 @@ array([ 1, -1])
         return nearest_normal(self.prepared, table, -self.offset_, max_changes, jobs)
 
     def match(self, X: Any) -> pandas.DataFrame:
-        """The pattern each row follows, and whether the row lies inside its box.
+        """The nearest pattern of each row, and whether the row lies inside its box.
 
         Returns
         -------
-        frame : DataFrame with X's index where it has one
-            One line per row: `unit` (numbered through all members), `inside` (wholly inside the
-            unit's box), `violations` (how many features are not) and `box_rows` (how many training
-            rows lie inside).
+        frame : DataFrame, with the index of X if X is a DataFrame
+            One line per row: `unit` (numbered consecutively over all members), `inside` (whether
+            the row lies inside the unit's box in every feature), `violations` (number of features
+            outside) and `box_rows` (number of training rows inside the box).
         """
         import pandas
 
@@ -346,7 +346,7 @@ array([ 1, -1])
     # --- Saving ----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file (safetensors), whole or not at all."""
+        """Write the fitted model to a safetensors file; a failed write keeps the old file."""
         from .persist.model_file import save_model
 
         check_is_fitted(self, "model_")
@@ -362,10 +362,9 @@ array([ 1, -1])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DiffInt:
-        """A fitted detector from a file that `save` wrote; needs no torch.
+        """Load a fitted detector from a file written by `save`. Does not need torch.
 
-        `random_state`, `n_jobs`, `device` and `verbose` are not part of a model and start at
-        their defaults.
+        `random_state`, `n_jobs`, `device` and `verbose` are not stored and get their defaults.
         """
         from .persist.model_file import load_model
 
@@ -383,7 +382,7 @@ array([ 1, -1])
     # --- scikit-learn ----------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is derived from the model is made again where it is needed.
+        # Derived data is computed again when needed.
         state = dict(super().__getstate__())
         state.pop("_prepared_model", None)
         return state
@@ -398,7 +397,7 @@ array([ 1, -1])
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """None is fresh entropy, so that the global generator is neither read nor changed."""
+    """Seed from `random_state`; None is fresh entropy and does not use the global generator."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.RandomState):

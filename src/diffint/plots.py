@@ -1,4 +1,4 @@
-"""The figures: `diffint.show.plots` under its public name."""
+"""Public name of the figures in `diffint.show.plots`."""
 
 from .show.plots import *  # noqa: F403
 from .show.plots import __all__ as __all__

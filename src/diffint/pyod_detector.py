@@ -1,4 +1,4 @@
-"""DiffIntDetector: the detector behind PyOD's contract (install the extra ``pyod``)."""
+"""`DiffIntDetector`, the detector with PyOD's interface (needs the extra ``pyod``)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pyod.models.base import BaseDetector
 from .core.config import RECOMMENDED, RUN_SETTINGS, SETTINGS, parameters_section
 from .estimator import DiffInt
 
-# PyOD thresholds the training scores itself: neither a rate nor a calibration is set here.
+# PyOD sets the threshold from the training scores, so these two settings do not apply.
 _SHARED = [s for s in SETTINGS.values() if s.name not in ("false_positive_rate", "calibration")]
 
 
 class DiffIntDetector(BaseDetector):  # type: ignore[misc]
-    __doc__ = f"""`DiffInt` with PyOD's meaning of `contamination`.
+    __doc__ = f"""`DiffInt` with PyOD's interface.
 
-`fit` trains on the rows given and scores them; `threshold_` and `labels_` follow from
+`fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
 
 Parameters
@@ -85,11 +85,11 @@ decision_scores_, threshold_, labels_
     def fit(self, X: Any, y: Any = None) -> DiffIntDetector:
         """Fit on X (rows, features); `y` is ignored."""
         for name in ("detector_", "decision_scores_", "threshold_", "labels_"):
-            self.__dict__.pop(name, None)  # a fit that fails leaves no old model behind
+            self.__dict__.pop(name, None)  # a failed fit does not keep the old model
         self._set_n_classes(y)
         shared = {k: v for k, v in self.get_params().items() if k != "contamination"}
-        # PyOD thresholds the training scores itself: no row is left out for calibration, and the
-        # detector's own rate plays no part.
+        # PyOD sets the threshold from the training scores: no rows are left out for calibration,
+        # and false_positive_rate is not used.
         self.detector_ = DiffInt(calibration="training", false_positive_rate=0.5, **shared).fit(X)
         self.decision_scores_ = self.detector_.anomaly_score(X)
         self._process_decision_scores()

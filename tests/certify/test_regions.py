@@ -1,4 +1,4 @@
-"""Bounds on regions: no row inside may score outside them, whoever looks for one."""
+"""Bounds on regions: no row inside the region scores outside them."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ from ..conftest import QUICK, make_rows
 
 
 def random_region(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Around a row: of any size, some ends open, some features fixed."""
+    """A region of any size around a row, with some sides unbounded and some features fixed."""
     d = x.shape[1]
     center = np.nan_to_num(x[rng.integers(len(x))])
     reach = (np.nanstd(x, axis=0) + 0.1) * 10.0 ** rng.uniform(-4, 1, size=(2, d))
@@ -31,7 +31,7 @@ def random_region(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, 
 def rows_in(
     lower: np.ndarray, upper: np.ndarray, x: np.ndarray, rng: np.random.Generator, n_rows: int
 ) -> np.ndarray:
-    """Uniform, at the ends, and far out where the region is open."""
+    """Rows in a region: uniform, at its ends, and far away on unbounded sides."""
     spread = np.nanmax(np.abs(x)) + 1.0
     far = 10.0 ** rng.uniform(-1, 6, size=(n_rows, len(lower)))
     low = np.where(np.isinf(lower), np.minimum(upper, 0) - spread * far, lower)
@@ -45,7 +45,7 @@ def rows_in(
 
 
 def climb(detector: DiffInt, start: np.ndarray, lower, upper, sign: float, rng) -> float:
-    """The most extreme score that a coordinate search finds in the region, in units of `sign`."""
+    """The largest (sign 1) or smallest (sign −1) score that a random search finds in the region."""
     best, value = start, sign * detector.anomaly_score(start[None])[0]
     step = np.minimum(upper, 1e6) - np.maximum(lower, -1e6)
     for _ in range(12):
@@ -63,7 +63,7 @@ def climb(detector: DiffInt, start: np.ndarray, lower, upper, sign: float, rng) 
 @pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
 @pytest.mark.parametrize("error", ["clipped", "unclipped"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1])
-def test_no_row_leaves_the_bounds(decoder, scaling, error, temperature):
+def test_no_row_scores_outside_the_bounds(decoder, scaling, error, temperature):
     x = np.random.default_rng(0).normal(size=(150, 4))
     x[::9, 1] = np.nan
     x[:, 2] = 7.0
@@ -81,7 +81,7 @@ def test_no_row_leaves_the_bounds(decoder, scaling, error, temperature):
 @pytest.mark.parametrize("n_features", [1, 6])
 @pytest.mark.parametrize("units", [1, 40])
 @pytest.mark.parametrize("decoder", ["free", "certified"])
-def test_an_adversary_finds_nothing_outside(n_features, units, decoder):
+def test_a_search_finds_no_score_outside_the_bounds(n_features, units, decoder):
     x = make_rows(150, n_features, seed=2)
     settings = {**QUICK, "n_units": units, "epochs": 30, "decoder": decoder}
     detector = DiffInt(**settings).fit(x)
@@ -101,7 +101,7 @@ def detector(request, rows):
 
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), shrink=st.lists(st.floats(0, 1), min_size=10, max_size=10))
-def test_a_smaller_region_has_bounds_within(fitted, seed, shrink):
+def test_bounds_of_a_smaller_region_lie_within_those_of_the_larger(fitted, seed, shrink):
     x = make_rows()
     lower, upper = random_region(x, np.random.default_rng(seed))
     share = np.reshape(shrink, (2, 5)) / 2
@@ -122,7 +122,7 @@ def test_a_region_of_one_row_gives_its_score(detector, rows):
         score = detector.anomaly_score(row[None])[0]
         assert region.lower <= score <= region.upper
         assert region.upper - region.lower < 1e-6
-        # Nearly one row: what float32 may lose is all that remains.
+        # Nearly one row: only the float32 error remains.
         region = detector.certify_region(row - 1e-9, row + 1e-9)
         assert region.lower <= score <= region.upper
         assert region.upper - region.lower < 2e-3
@@ -139,7 +139,7 @@ def test_splitting_only_tightens(detector, rows):
     assert widths[-1] < 0.9 * widths[0]
 
 
-def test_constants_and_columns_never_seen():
+def test_constant_and_empty_columns():
     x = np.random.default_rng(0).normal(size=(100, 4))
     x[:, 1], x[:, 2] = 3.0, np.nan
     with pytest.warns(UserWarning, match="no value"):
@@ -158,7 +158,7 @@ def test_constants_and_columns_never_seen():
         scores = detector.anomaly_score(new)
         assert region.lower <= scores.min()
         assert scores.max() <= region.upper
-        # Three possible scaled values at most, each a single row: splitting finds them all.
+        # At most three different scaled values, each a single row: splitting finds them all.
         np.testing.assert_allclose([region.lower, region.upper], [scores.min(), scores.max()])
 
 
@@ -174,7 +174,7 @@ def test_verdicts(detector, rows):
     assert "certain to be flagged" in region.text()
     everything = detector.certify_region(None, None)
     assert everything.verdict == "undecided"
-    assert "any values at all" in everything.text()
+    assert "with any values" in everything.text()
     assert everything.threshold == -detector.offset_
 
 
@@ -215,8 +215,8 @@ def test_names_that_are_not_strings(rows):
     np.testing.assert_array_equal(region.region_upper, [0.0, np.inf, np.inf])
     region = detector.certify_region(frame.iloc[0], frame.iloc[0])
     np.testing.assert_array_equal(region.region_lower, rows[0, :3])
-    # A series that counts its values off does not say which features they are of.
-    with pytest.raises(InputError, match=r"names 0, which is no feature; .* pass a list"):
+    # A series with the default index does not name the features.
+    with pytest.raises(InputError, match=r"names 0, which is not a feature; .* pass a list"):
         detector.certify_region(pd.Series([1.0, 2.0, 3.0]), None)
     with pytest.raises(InputError, match="'10' more than once"):
         detector.certify_region({10: 0.0, "10": 1.0}, None)
@@ -226,29 +226,29 @@ def test_names_that_are_not_strings(rows):
         detector.certify_region(frame[:1], None)
 
 
-def test_series_without_names_go_by_position_where_features_have_none(fitted, rows):
+def test_series_without_names_are_read_by_position_if_features_have_no_names(fitted, rows):
     region = fitted.certify_region(pd.Series(rows[0]), None)
     np.testing.assert_array_equal(region.region_lower, rows[0])
     region = fitted.certify_region(pd.Series({"x3": 1.0}), None)
     assert region.region_lower[3] == 1.0
     for series in (pd.Series(rows[0, :3]), pd.Series(rows[0], index=[4, 3, 2, 1, 0])):
-        with pytest.raises(InputError, match=r"which is no feature; .* pass a list or an array"):
+        with pytest.raises(InputError, match=r"which is not a feature; .* pass a list or an array"):
             fitted.certify_region(series, None)
 
 
-def test_texts_name_the_region_and_bounds_that_are_proven(detector, rows):
+def test_text_gives_the_exact_region_and_proven_bounds(detector, rows):
     low, high = rows[3] - 1 / 3, rows[3] + 1e4 / 7
     region = detector.certify_region(low, high, splits=3)
     text = region.text().replace(",", "").replace("−", "-")
     ends = re.findall(r"x\d in \[(\S+) (\S+)\]", text)
     np.testing.assert_array_equal(np.array(ends, dtype=float), np.column_stack([low, high]))
-    said = re.search(r"scores between (\S+) and (\S+)\.\n", text)
-    assert float(said[1]) <= region.lower
-    assert float(said[2]) >= region.upper
+    bounds = re.search(r"scores between (\S+) and (\S+)\.\n", text)
+    assert float(bounds[1]) <= region.lower
+    assert float(bounds[2]) >= region.upper
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"),
+    ("threshold", "text"),
     [
         (0.12344, "between 0.12345 and 0.6789.\nWith the threshold at 0.12344, all of them"),
         (
@@ -264,10 +264,10 @@ def test_texts_name_the_region_and_bounds_that_are_proven(detector, rows):
         (None, "between 0.123 and 0.679."),
     ],
 )
-def test_bounds_can_be_told_from_the_threshold(threshold, said):
+def test_text_shows_on_which_side_of_the_threshold_bounds_are(threshold, text):
     ends = np.array([0.0]), np.array([1.0])
     region = RegionCertificate(("a",), *ends, 0.12345, 0.6789, 1, threshold)
-    assert said in region.text()
+    assert text in region.text()
 
 
 @pytest.mark.parametrize(
@@ -275,14 +275,14 @@ def test_bounds_can_be_told_from_the_threshold(threshold, said):
     [
         ([0] * 4, [1] * 5, "shape"),
         ([0] * 5, 1.0, "shape"),
-        ([0, 0, 2, 0, 0], [1] * 5, "'x2' has lower end 2 above its upper end 1"),
+        ([0, 0, 2, 0, 0], [1] * 5, "'x2' has lower end 2, above its upper end 1"),
         ([0, np.nan, 0, 0, 0], [1] * 5, "NaN for feature 'x1'"),
-        ({"nowhere": 1}, {}, "'nowhere', which is no feature"),
+        ({"nowhere": 1}, {}, "'nowhere', which is not a feature"),
         ({"x0": "low"}, {}, "one number per feature"),
         (["a"] * 5, [1] * 5, "one number per feature"),
         ([10**400, 0, 0, 0, 0], None, "one number per feature"),
         ({"x0": 10**400}, None, "one number per feature"),
-        ({"x0": np.inf}, {}, "no finite value of 'x0'"),
+        ({"x0": np.inf}, {}, "no finite value of feature 'x0'"),
     ],
 )
 def test_bad_regions(fitted, lower, upper, message):

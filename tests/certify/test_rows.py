@@ -1,4 +1,4 @@
-"""The clipping margin: no row may score below its bound."""
+"""The clipping margin: no row scores below its bound."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_other_sizes(n_features, units):
     assert (certificate.bound_at_row <= certificate.score).all()
 
 
-def test_bounds_are_not_empty_words(certified, rows):
+def test_bounds_of_distant_rows_are_large(certified, rows):
     far = rows[:100] + 20 * np.ptp(rows, axis=0)
     certificate = certified.certify(far)
     assert (certificate.bound > 0.5 * certificate.score).all()
@@ -80,7 +80,7 @@ def test_one_unit_gives_equality(rows):
     assert (certificate.bound <= certificate.score).all()
 
 
-def test_a_lone_feature_far_away_is_missing_from_nothing(certified, rows):
+def test_a_row_with_a_single_distant_value(certified, rows):
     x = rows[:50].copy()
     x[:, 1:] = np.nan
     x[:, 0] = 1e9
@@ -89,7 +89,7 @@ def test_a_lone_feature_far_away_is_missing_from_nothing(certified, rows):
     assert (certificate.bound > 0).all()
 
 
-def test_the_parts_add_up_and_follow_the_formula(certified, rows):
+def test_parts_add_up_to_the_bound(certified, rows):
     model = certified.model_
     certificate = certified.certify(probes(rows))
     rest = certificate.distance - certificate.slack - certificate.rounding
@@ -102,7 +102,7 @@ def test_the_parts_add_up_and_follow_the_formula(certified, rows):
         assert np.prod(lipschitz_bounds(member.decoder)) == certificate.lipschitz_bound[m]
 
 
-def test_pattern_and_code_distance_by_their_definitions(certified, rows):
+def test_pattern_and_code_distance_match_their_definitions(certified, rows):
     new = probes(rows)
     certificate = certified.certify(new)
     temperature = certified.temperature
@@ -122,7 +122,7 @@ def test_pattern_and_code_distance_by_their_definitions(certified, rows):
         np.testing.assert_allclose(certificate.code_distance[m][plain], distance[plain], atol=1e-9)
 
 
-def test_flags_by_their_definitions(certified, rows):
+def test_flags_match_their_definitions(certified, rows):
     new = probes(rows)
     certificate = certified.certify(new)
     beta = 1 / (1 + np.exp(0.2 / certified.temperature))
@@ -145,7 +145,7 @@ def test_flags_by_their_definitions(certified, rows):
     np.testing.assert_array_equal(certificate.strict_envelope, np.all(envelope, axis=0))
 
 
-def test_inlier_rates_are_those_of_the_training_rows(certified, rows, tmp_path):
+def test_inlier_rates_are_measured_on_the_training_rows(certified, rows, tmp_path):
     certificate = certified.certify(rows)
     table = certificate.rates().set_index("flag")
     np.testing.assert_allclose(table["share"], table["inlier_rate"])
@@ -154,7 +154,7 @@ def test_inlier_rates_are_those_of_the_training_rows(certified, rows, tmp_path):
     assert DiffInt.load(tmp_path / "m").certify(rows).inlier_rates == certificate.inlier_rates
 
 
-def test_rates_that_a_file_does_not_know(certified, rows):
+def test_a_model_file_without_rates(certified, rows):
     from dataclasses import replace
 
     from diffint.certify.rows import certify
@@ -162,7 +162,7 @@ def test_rates_that_a_file_does_not_know(certified, rows):
 
     certificate = certify(PreparedModel(replace(certified.model_, flag_rates=None)), rows + 1e6)
     assert certificate.rates()["inlier_rate"].isna().all()
-    assert "does not say" in certificate.text(0)
+    assert "unknown for training rows" in certificate.text(0)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_rates_that_a_file_does_not_know(certified, rows):
         lambda rates: {**rates, "strict": float("nan")},
     ],
 )
-def test_rates_that_cannot_be_fail_to_load(certified, tmp_path, change):
+def test_a_file_with_invalid_rates_does_not_load(certified, tmp_path, change):
     path = tmp_path / "m"
     certified.save(path)
     header, data = header_of(path.read_bytes())
@@ -187,7 +187,7 @@ def test_rates_that_cannot_be_fail_to_load(certified, tmp_path, change):
         DiffInt.load(path)
 
 
-def test_neither_threads_nor_neighbours_change_a_certificate(certified):
+def test_certificates_do_not_depend_on_threads_or_other_rows(certified):
     x = make_rows(5_000, seed=3)
     whole = certified.set_params(n_jobs=2).certify(x)
     single = certified.set_params(n_jobs=1).certify(x[4_000:4_100])
@@ -209,20 +209,20 @@ def test_frame_and_text(rows):
         certificate.bound[0] = 1.0
 
 
-def test_texts_say_no_more_than_is_proven(certified, rows):
+def test_numbers_in_the_text_are_proven(certified, rows):
     certificate = certified.certify(probes(rows, 60))
     for row in range(len(certificate)):
         text = certificate.text(row).replace(",", "")
-        said = re.search(r"at least (\S+) from its features alone \((\S+) given", text)
-        assert float(said[1]) <= certificate.bound[row]
-        assert float(said[2]) <= certificate.bound_at_row[row]
-        said = re.search(r"It lies (\S+) from .*; (\S+) of that may .* bound (\S+)\)\.", text)
-        assert float(said[1]) <= certificate.distance[:, row].mean()
-        assert float(said[2]) >= certificate.slack[:, row].mean()
-        assert float(said[3]) >= certificate.lipschitz_bound.mean()
+        bounds = re.search(r"at least (\S+) from its features alone \((\S+) using", text)
+        assert float(bounds[1]) <= certificate.bound[row]
+        assert float(bounds[2]) <= certificate.bound_at_row[row]
+        parts = re.search(r"Its distance .* is (\S+); up to (\S+) of .* bound (\S+)\)\.", text)
+        assert float(parts[1]) <= certificate.distance[:, row].mean()
+        assert float(parts[2]) >= certificate.slack[:, row].mean()
+        assert float(parts[3]) >= certificate.lipschitz_bound.mean()
 
 
-def test_texts_of_rows_by_number(certified, rows):
+def test_text_of_one_row_and_of_all_rows(certified, rows):
     certificate = certified.certify(rows[:3])
     texts = [certificate.text(row) for row in range(3)]
     assert certificate.text() == "\n\n".join(texts)

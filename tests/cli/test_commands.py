@@ -281,7 +281,7 @@ def test_report(run, payments, tmp_path):
     assert f"{flagged} rows flagged." in done.err
     page = out.read_text()
     assert f"{flagged} of 400 rows are flagged" in page
-    assert f"The 5 highest of {flagged} flagged are shown." in page
+    assert f"Shown: 5 of {flagged} flagged rows, those with the highest scores." in page
     worst = make_payments()["payment"][int(np.argmax(library_scores(payments)))]
     assert worst in page
 

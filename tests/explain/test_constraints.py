@@ -1,4 +1,4 @@
-"""Ends as people should read them."""
+"""Ends of ranges for display."""
 
 import numpy as np
 import pytest
@@ -21,13 +21,14 @@ class TestReadable:
             (2.2, 7.7, False, 5.0, (2.2, 7.7, True, True)),
             (-3.0, 7.7, False, 5.0, (0.0, 7.7, False, True)),
             (-3.0, 30.0, False, 5.0, (0.0, 10.0, False, False)),
-            (-3.0, 30.0, False, 20.0, (0.0, 30.0, False, False)),  # beyond, but inside the box
+            # The value is beyond the training range but inside the box.
+            (-3.0, 30.0, False, 20.0, (0.0, 30.0, False, False)),
             (-3.0, 30.0, False, np.nan, (0.0, 10.0, False, False)),
             (2.2, 7.7, True, 5.0, (3.0, 7.0, True, True)),
-            (2.2, 7.7, True, 2.5, (2.2, 7.7, True, True)),  # no whole number itself
-            (2.2, 2.7, True, 5.0, (2.2, 2.7, True, True)),  # no whole number between
+            (2.2, 7.7, True, 2.5, (2.2, 7.7, True, True)),  # the value is not whole
+            (2.2, 2.7, True, 5.0, (2.2, 2.7, True, True)),  # no whole number between the ends
             (2.999999, 3.0000001, True, 3.0, (3.0, 3.0, True, True)),
-            (12.0, 15.0, False, 5.0, (12.0, 15.0, True, False)),  # wholly beyond the range
+            (12.0, 15.0, False, 5.0, (12.0, 15.0, True, False)),  # outside the training range
         ],
     )
     def test_ends(self, lower, upper, whole, value, expected):

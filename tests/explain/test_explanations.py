@@ -1,4 +1,4 @@
-"""What the model learned and why a row: data, frames and words agree, and read sensibly."""
+"""Explanations of rows and models: data, frames and texts agree."""
 
 import copy
 import re
@@ -20,7 +20,7 @@ COLUMNS = ["row", "feature", "value", "lower", "upper", "side", "distance", "sha
 
 
 def make_records(n_rows=400, seed=0):
-    """Amounts that follow the age, a count, a flag, a constant, and missing cells."""
+    """A table with amounts that depend on age, a count, a flag, a constant, and missing cells."""
     rng = np.random.default_rng(seed)
     age = rng.uniform(20, 60, n_rows)
     frame = pd.DataFrame(
@@ -49,11 +49,11 @@ def detector(records):
 
 @pytest.fixture(scope="module")
 def suspects():
-    """Fresh rows, the first few with one thing wrong each."""
+    """New rows; the first few have an error each."""
     frame = make_records(40, seed=1).astype({"member": float, "version": float})
     frame.loc[0, "amount"] = 9_000
     frame.loc[1, "age"] = 25
-    frame.loc[1, "amount"] = 2_900  # in range, but not at this age
+    frame.loc[1, "amount"] = 2_900  # in range, but wrong for this age
     frame.loc[2, "version"] = 9
     frame.loc[3, "visits"] = 40
     frame.loc[4, ["age", "visits"]] = np.nan
@@ -80,7 +80,7 @@ class TestLocal:
             assert line.value == value or (np.isnan(value) and np.isnan(line.value))
         np.testing.assert_allclose(frame.groupby("row")["share"].sum(), 1.0)
 
-    def test_side_distance_and_ends_say_the_same(self, detector, suspects):
+    def test_side_distance_and_ends_agree(self, detector, suspects):
         frame = detector.explain(suspects).to_frame()
         assert set(frame["side"]) == {"below", "inside", "above", "missing"}
         for side, lines in frame.groupby("side"):
@@ -97,7 +97,7 @@ class TestLocal:
                 assert (inside | lines["value"].isna()).all()
         assert (frame["lower"] <= frame["upper"]).all()
 
-    def test_explains_the_ensemble_that_scores(self, detector, suspects):
+    def test_agrees_with_scoring_and_matching(self, detector, suspects):
         explanation = detector.explain(suspects)
         np.testing.assert_array_equal(explanation.score, detector.anomaly_score(suspects))
         np.testing.assert_array_equal(explanation.p_value, detector.p_values(suspects))
@@ -127,14 +127,14 @@ class TestLocal:
                 assert reason.startswith(f"{feature} ")
                 share = re.search(r"carries (?:under |over )?(\d+) % of the score", reason)
                 assert abs(int(share[1]) / 100 - line["share"]) < 0.011
-                said = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", reason)]
-                assert any(np.isclose(n, line["value"], rtol=5e-3) for n in said)
+                shown = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", reason)]
+                assert any(np.isclose(n, line["value"], rtol=5e-3) for n in shown)
                 if line["side"] in ("above", "below"):
                     end = line["upper"] if line["side"] == "above" else line["lower"]
-                    assert any(np.isclose(n, end, rtol=5e-3, atol=5e-3) for n in said), reason
+                    assert any(np.isclose(n, end, rtol=5e-3, atol=5e-3) for n in shown), reason
 
-    def test_what_is_said_of_training_rows_is_true(self, detector, suspects, records):
-        """Recounted from the training table itself."""
+    def test_counts_of_training_rows_in_the_text_are_correct(self, detector, suspects, records):
+        """Recounted from the training table."""
         explanation = detector.explain(suspects)
         table = records.to_numpy(dtype=float)
         checked = 0
@@ -153,13 +153,13 @@ class TestLocal:
                     detector.model_.features.quantiles[j, 0]
                     < detector.model_.features.quantiles[j, -1]
                 ):
-                    said = re.search(r"(all|(?:over |under )?\d+ % of the) (\d+) training", reason)
-                    assert int(said[2]) == peers
-                    assert (said[1] == "all") == (inside == peers)
+                    found = re.search(r"(all|(?:over |under )?\d+ % of the) (\d+) training", reason)
+                    assert int(found[2]) == peers
+                    assert (found[1] == "all") == (inside == peers)
                     checked += 1
         assert checked >= 5
 
-    def test_large_whole_numbers_keep_their_ends(self):
+    def test_large_whole_numbers_have_exact_ends(self):
         rng = np.random.default_rng(0)
         code = 1_000_000 + rng.integers(0, 100, 300)
         table = pd.DataFrame({"code": code, "v": (code - 1_000_050) / 30 + rng.normal(0, 0.1, 300)})
@@ -168,13 +168,13 @@ class TestLocal:
         assert len(outside) > 5
         assert (outside["distance"] > 0).all()
 
-    def test_a_feature_never_seen_has_no_range(self):
+    def test_a_feature_without_training_values_has_no_range(self):
         rng = np.random.default_rng(0)
         table = np.column_stack([rng.normal(size=(100, 2)), np.full(100, np.nan)])
         with pytest.warns(UserWarning, match="no value"):
             explanation = DiffInt(**QUICK).fit(table).explain([[0, 0, 5.0]])
         assert np.isnan(explanation.lower[0, 2])
-        assert "has no range for" in explanation.reason(0, 2)
+        assert "has no range for this feature" in explanation.reason(0, 2)
 
     def test_does_not_share_memory_with_the_rows(self, detector, suspects):
         rows = suspects.to_numpy(dtype=float).copy()
@@ -186,23 +186,23 @@ class TestLocal:
         with pytest.raises(ValueError, match="read-only"):
             explanation.value[0, 0] = 5
 
-    def test_text_of_many_rows_is_quick(self, detector):
+    def test_text_of_many_rows_is_fast(self, detector):
         explanation = detector.explain(make_records(4_000, seed=5))
         started = time.perf_counter()
         explanation.text()
         assert time.perf_counter() - started < 10
 
-    def test_text_reads_well(self, detector, suspects):
+    def test_text(self, detector, suspects):
         explanation = detector.explain(suspects)
         first = explanation.text(0, n_reasons=1)
         assert re.match(
-            r"Row 0: score [\d.]+, above the threshold of [\d.]+ \(p = [\d.]+\)\. It comes nearest "
-            r"to pattern \d+ \(\d+ of 400 training rows fits? it\) and leaves \d of its 6 "
+            r"Row 0: score [\d.]+, above the threshold of [\d.]+ \(p = [\d.]+\)\. It is nearest "
+            r"to pattern \d+ \(\d+ of 400 training rows fits? it\) and lies outside \d of its 6 "
             r"ranges\.",
             first,
         )
         assert re.search(
-            r"1\. amount = 9000 is above [\d,.–]+, the range of .*training rows? that "
+            r"1\. amount = 9000 is above [\d,.–]+, the (?:range|limit) of .*training rows? that "
             r"otherwise fits? the pattern; it carries \d+ % of the score\.$",
             first,
         ), first
@@ -225,13 +225,13 @@ class TestLocal:
             assert (lines["lower"][usual] >= low).all()
             assert (lines["upper"][usual] <= high).all()
 
-    def test_never_more_than_asked_for(self, detector, suspects):
+    def test_number_of_reasons_and_lines(self, detector, suspects):
         explanation = detector.explain(suspects)
         for n in (1, 2, 50):
             assert len(explanation.reasons(0, n)) == min(n, 5)  # one cell is missing
             assert len(explanation.to_frame(n)) == 40 * min(n, 6)
 
-    def test_missing_cells_carry_nothing(self, detector, suspects):
+    def test_missing_cells_have_no_share(self, detector, suspects):
         lines = detector.explain(suspects).to_frame().query("row == 4").set_index("feature")
         for feature in ("age", "visits"):
             assert lines.loc[feature, "side"] == "missing"
@@ -245,7 +245,7 @@ class TestLocal:
         assert explanation.reasons(0) == []
         assert (explanation.to_frame()["share"] == 0).all()
 
-    def test_features_needed_for_a_part_of_the_score(self, detector, suspects):
+    def test_number_of_features_for_a_part_of_the_score(self, detector, suspects):
         explanation = detector.explain(suspects)
         for row in range(5):
             shares = np.sort(explanation.share[row])[::-1]
@@ -253,7 +253,7 @@ class TestLocal:
             assert shares[:needed].sum() >= 0.8 - 1e-9
             assert shares[: needed - 1].sum() < 0.8
 
-    def test_ten_thousand_rows_take_seconds(self):
+    def test_explaining_ten_thousand_rows_is_fast(self):
         rows = make_rows(10_000, 30)
         detector = DiffInt(random_state=0, epochs=1).fit(rows[:1000])
         detector.explain(rows[:10])  # compiles
@@ -268,7 +268,7 @@ class TestLocal:
         with pytest.raises(InputError):
             detector.explain(suspects).text(**bad)
 
-    def test_bad_rows_get_the_errors_of_scoring(self, detector, suspects):
+    def test_bad_rows_raise_the_same_errors_as_scoring(self, detector, suspects):
         for method in (detector.explain, detector.match, detector.nearest_normal):
             with pytest.raises(InputError, match="infin"):
                 method(suspects.replace(9_000, np.inf))
@@ -299,14 +299,14 @@ class TestMatch:
         assert not matched["inside"][:4].any()
         assert matched["unit"].between(0, 179).all()
 
-    def test_boxes_hold_about_the_share_that_was_asked_for(self):
+    def test_boxes_contain_about_the_share_box_coverage(self):
         rows, fresh = make_rows(1_000, 4, seed=0)[:600], make_rows(1_000, 4, seed=0)[600:]
         for coverage in (0.6, 0.9):
             detector = DiffInt(random_state=0, epochs=20, n_units=50, box_coverage=coverage)
             inside = detector.fit(rows).match(fresh)["inside"].mean()
             assert abs(inside - coverage) < 0.08
 
-    def test_without_a_coverage_boxes_are_the_intervals(self, rows):
+    def test_with_a_coverage_of_0_boxes_are_the_intervals(self, rows):
         detector = DiffInt(**QUICK, box_coverage=0.0).fit(rows)
         assert all(member.box_scale == 1.0 for member in detector.model_.members)
 
@@ -345,14 +345,14 @@ class TestGlobal:
         assert frame["unit"].nunique() == 4
         subjects = frame.groupby("unit", sort=False)["feature"].agg(frozenset).tolist()
         distinct = len(set(subjects))
-        assert len(set(subjects[:distinct])) == distinct >= 2  # repeated ones come last
+        assert len(set(subjects[:distinct])) == distinct >= 2  # repeated subjects come last
         for _, lines in frame.groupby("unit"):
             assert lines["importance"].is_monotonic_decreasing
             assert lines["joint_coverage"].is_monotonic_decreasing
             assert lines["joint_coverage"].iloc[0] == pytest.approx(lines["coverage"].iloc[0])
         assert frame[["coverage", "stability", "support", "tightness"]].stack().between(0, 1).all()
 
-    def test_coverage_is_what_held_out_rows_show(self, detector):
+    def test_coverage_agrees_with_new_rows(self, detector):
         frame = detector.explain_global().to_frame(n_units=6, n_constraints=3)
         fresh = make_records(4_000, seed=9)
         differences = []
@@ -366,19 +366,19 @@ class TestGlobal:
     def test_text(self, detector):
         explanation = detector.explain_global()
         text = explanation.text(n_features=2, n_units=2, n_constraints=2)
-        assert text.startswith("Learned from 400 rows of 6 features: ")
+        assert text.startswith("Learned from 400 rows with 6 features: ")
         assert len(re.findall(r"^  \S+ +0\.\d\d$|^  \S+ +1\.00$", text, re.M)) == 2
         assert text.count("Pattern ") == 2
         assert text.count("held-out rows") == 4
-        assert text.count("Both at once hold for") == 2
+        assert text.count("Both together hold for") == 2
         frame = explanation.to_frame(2, 2)
         shown = [int(n) for n in re.findall(r"holds for (?:over )?(\d+) %", text)]
         np.testing.assert_allclose(shown, 100 * frame["coverage"], atol=1.0)
 
-    def test_what_was_constant_is_said(self, detector):
-        assert "Never varied in training: version" in detector.explain_global().text()
+    def test_text_names_constant_features(self, detector):
+        assert "Constant in training: version" in detector.explain_global().text()
 
-    def test_training_rows_are_named_where_none_were_held_out(self, rows):
+    def test_text_names_training_rows_if_none_were_held_out(self, rows):
         detector = DiffInt(**QUICK, calibration="training").fit(rows)
         text = detector.explain_global().text()
         assert re.search(r"holds for (over )?\d+ % of \d+ training rows", text)
@@ -395,7 +395,7 @@ class TestGlobal:
         assert explanation.is_pattern[explanation.top_units(20)].all()
         assert (explanation.box_rows[explanation.is_pattern] >= 1).all()
 
-    def test_a_conjunction_holds_no_more_often_than_its_parts(self):
+    def test_joint_coverage_with_missing_values(self):
         rng = np.random.default_rng(0)
         table = rng.normal(size=(500, 3))
         table[rng.random(500) < 0.9, 0] = np.nan
@@ -406,7 +406,7 @@ class TestGlobal:
         frame = explanation.to_frame(10, 1)
         np.testing.assert_allclose(frame["joint_coverage"], frame["coverage"])
 
-    def test_is_saved(self, detector, suspects, tmp_path):
+    def test_texts_are_the_same_after_saving_and_loading(self, detector, suspects, tmp_path):
         detector.save(tmp_path / "m.diffint")
         loaded = DiffInt.load(tmp_path / "m.diffint")
         assert loaded.explain_global().text() == detector.explain_global().text()

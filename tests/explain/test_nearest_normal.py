@@ -1,4 +1,4 @@
-"""The smallest change that makes a flagged row normal has been found and scored."""
+"""The smallest changes that make flagged rows normal."""
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ def test_suggestions_make_rows_normal(detector, suspects):
     np.testing.assert_allclose(nearest.new_score[nearest.found], scores, atol=1e-9)
 
 
-def test_as_few_features_as_were_wrong(detector, suspects):
+def test_only_the_wrong_features_are_changed(detector, suspects):
     nearest = detector.nearest_normal(suspects)
     features = [{suspects.columns[c.feature] for c in row} for row in nearest.changes[:5]]
     assert features[0] == {"amount"}
@@ -66,7 +66,7 @@ def test_whole_numbers_stay_whole(detector, suspects):
     assert (visits == visits.round()).all()
 
 
-def test_says_when_nothing_is_found(detector, suspects):
+def test_when_no_change_is_found(detector, suspects):
     nearest = detector.nearest_normal(suspects, max_changes=1)
     assert not nearest.found[3]
     assert nearest.changes[3] == ()
@@ -83,9 +83,9 @@ def test_text(detector, suspects):
     frame = nearest.to_frame()
     suggested = frame[frame["row"] == 1]["suggested"].item()
     assert nearest.text(1) == (
-        f"Row 1 would be normal if visits came down to {suggested:.0f} (from 40)."
+        f"Row 1 would be normal if visits decreased to {suggested:.0f} (from 40)."
     )
-    assert nearest.text(2).count(" came down to ") == 2
+    assert nearest.text(2).count(" decreased to ") == 2
     normal = int(np.flatnonzero(~nearest.flagged)[0])
     assert nearest.text(normal) == f"Row {normal} is not flagged: nothing needs to change."
     assert nearest.text().count("\n") == 59
@@ -108,12 +108,12 @@ def test_bad_number_of_changes(detector, suspects, bad):
         detector.nearest_normal(suspects, max_changes=bad)
 
 
-def test_frames_hold_numbers(detector, suspects):
+def test_frame_has_numeric_columns(detector, suspects):
     frame = detector.nearest_normal(suspects).to_frame()
     assert all(pd.api.types.is_numeric_dtype(frame[c]) for c in frame.columns if c != "feature")
 
 
-def test_a_large_offset_is_no_obstacle():
+def test_values_with_a_large_offset():
     rng = np.random.default_rng(0)
     rows = np.column_stack([1013 + rng.normal(0, 0.05, 500), rng.normal(size=500)])
     detector = DiffInt(random_state=0, epochs=10, n_units=30, false_positive_rate=0.05).fit(rows)

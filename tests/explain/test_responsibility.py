@@ -1,4 +1,4 @@
-"""Planted errors come first, and the compiled rule is the plain definition."""
+"""Responsibilities: planted errors rank first; the compiled version equals the definition."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ..conftest import QUICK
 
 
 def factor_rows(n_rows, seed, n_features=8):
-    """Rows of two hidden factors, so that each feature follows from the others."""
+    """Rows generated from two hidden factors, so that features are correlated."""
     rng = np.random.default_rng(seed)
     loadings = np.random.default_rng(7).normal(size=(2, n_features))
     hidden = rng.uniform(-1, 1, size=(n_rows, 2))
@@ -34,7 +34,7 @@ def model(train):
 @pytest.mark.parametrize("decoder", ["free", "certified"])
 @pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 2.0])
-def test_is_the_definition(decoder, scaling, temperature):
+def test_equals_the_definition(decoder, scaling, temperature):
     rng = np.random.default_rng(0)
     settings = {"decoder": decoder, "scaling": scaling, "temperature": temperature}
     model = DiffInt(**QUICK, **settings).fit(rng.normal(size=(150, 37))).model_
@@ -47,7 +47,7 @@ def test_is_the_definition(decoder, scaling, temperature):
 
 
 @pytest.mark.parametrize("kind", ["out of range", "in range"])
-def test_planted_features_come_first(model, train, kind):
+def test_a_planted_feature_ranks_first(model, train, kind):
     x = factor_rows(300, seed=1)
     rng = np.random.default_rng(2)
     rows, planted = np.arange(len(x)), rng.integers(0, x.shape[1], size=len(x))
@@ -61,14 +61,14 @@ def test_planted_features_come_first(model, train, kind):
     assert (first == planted).mean() >= 0.97
 
 
-def test_three_planted_features_fill_the_first_three_places(model, train):
+def test_three_planted_features_rank_first(model, train):
     x = factor_rows(200, seed=3)
     x[:, [1, 4, 6]] = train.max(axis=0)[[1, 4, 6]] + 0.3 * np.ptp(train, axis=0)[[1, 4, 6]]
     first = np.sort(np.argsort(-responsibilities(PreparedModel(model), x), axis=1)[:, :3], axis=1)
     assert (first == [1, 4, 6]).all(axis=1).mean() >= 0.97
 
 
-def test_missing_cells_have_none(model):
+def test_missing_cells_have_responsibility_0(model):
     x = factor_rows(50, seed=4)
     whole = responsibilities(PreparedModel(model), x)
     x[::2, 3] = np.nan
@@ -81,7 +81,7 @@ def test_missing_cells_have_none(model):
     np.testing.assert_array_equal(result[1:7:2], whole[1:7:2])
 
 
-def test_a_constant_that_changes_comes_first(train):
+def test_a_changed_constant_ranks_first(train):
     x = train.copy()
     x[:, 2] = 4.0
     model = DiffInt(**QUICK).fit(x).model_
@@ -91,7 +91,7 @@ def test_a_constant_that_changes_comes_first(train):
     assert (first[1::2] == 2).mean() < 0.05
 
 
-def test_a_column_no_member_knows_has_none(train):
+def test_an_empty_column_has_responsibility_0(train):
     x = train.copy()
     x[:, 5] = np.nan
     with pytest.warns(UserWarning, match="."):
@@ -110,7 +110,7 @@ def test_one_feature():
     assert result[2, 0] == 0
 
 
-def test_rows_do_not_depend_on_their_neighbours_or_on_threads(model):
+def test_rows_do_not_depend_on_other_rows_or_on_threads(model):
     x = factor_rows(2_500, seed=5)
     x[::3, 1] *= 2
     expected = responsibilities(PreparedModel(model), x)

@@ -1,3 +1,5 @@
+"""Boxes, coverage, stability and importance compared with their definitions."""
+
 import warnings
 
 import numpy as np
@@ -55,7 +57,7 @@ def test_coverages_alone_and_together():
             assert together[k, n - 1] == np.float32(kept.mean())
 
 
-def test_a_row_belongs_where_most_of_it_does():
+def test_a_row_is_matched_to_the_unit_that_fits_most_of_it():
     rows, lower, upper = boxes()
     unit = own_units(rows, lower, upper, 0.1)
     logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MEMBERSHIP_FLOOR)
@@ -92,7 +94,7 @@ def test_units_are_matched_and_identical_members_are_stable():
     np.testing.assert_allclose(stabilities([lower], [upper], np.full(3, 2.0))[0], 1.0)
 
 
-def test_ranges_that_floats_hardly_hold():
+def test_extremely_small_ranges():
     lower = np.zeros((4, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -117,12 +119,12 @@ def test_importance_lies_between_zero_and_one():
     importance = label_free_importance(rng.random((8, 3)), tight, rng.random((8, 3)))
     assert ((importance >= 0) & (importance <= 1)).all()
     wide = tightness(np.full((1, 3), -2.0), np.full((1, 3), 2.0), np.full(3, -1.0), np.ones(3))
-    np.testing.assert_array_equal(wide, 0.0)  # ends beyond the range rule nothing out
+    np.testing.assert_array_equal(wide, 0.0)  # ends beyond the range exclude nothing
     half = tightness(np.full((1, 3), -2.0), np.zeros((1, 3)), np.full(3, -1.0), np.ones(3))
     np.testing.assert_array_equal(half, 0.5)
 
 
-def test_boxes_cover_the_share_of_rows_that_was_asked_for():
+def test_boxes_cover_the_requested_share_of_rows():
     rng = np.random.default_rng(0)
     center = rng.uniform(-1, 1, (5, 4)).astype(np.float32)
     half_width = rng.uniform(0.1, 0.5, (5, 4)).astype(np.float32)
@@ -147,7 +149,7 @@ def test_boxes_cover_the_share_of_rows_that_was_asked_for():
             assert counts.peers_inside[k, j] == (peers & ~outside[:, j]).sum()
 
 
-def test_what_one_row_fits_is_no_pattern():
+def test_a_pattern_contains_at_least_two_rows():
     center = np.array([[0.0, 0.0], [0.5, 0.5], [-0.9, 0.9]], dtype=np.float32)
     half_width = np.full((3, 2), 0.2, dtype=np.float32)
     rows = np.array([[0.0, 0.1], [0.1, 0.0], [0.5, 0.6], [0.4, 0.5], [-0.9, 0.9]], dtype=np.float32)
@@ -155,4 +157,4 @@ def test_what_one_row_fits_is_no_pattern():
     np.testing.assert_array_equal(boxes.is_pattern, [True, True, False])
     np.testing.assert_array_equal(boxes.counts.inside, [2, 2, 1])
     alone = find_boxes(rows[-1:], rows, rows, center, half_width, 0.1, 0.0)
-    assert alone.is_pattern.all()  # nothing better is known
+    assert alone.is_pattern.all()  # no unit contains two rows

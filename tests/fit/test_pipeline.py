@@ -1,4 +1,4 @@
-"""Many fits at once are the same fits."""
+"""Fitting several models together gives the same models as fitting each alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from diffint.score.scoring import anomaly_scores
 
 
 @pytest.mark.parametrize("epochs", [3, "auto"])
-def test_models_fitted_together_are_those_fitted_alone(epochs: int | str) -> None:
+def test_models_fitted_together_equal_those_fitted_alone(epochs: int | str) -> None:
     rng = np.random.default_rng(0)
-    # Sizes that train for other numbers of epochs when that is left to the table.
+    # With epochs="auto" the last table trains for another number of epochs.
     tables = [rng.random((rows, 3)) for rows in (60, 60, 900)]
     config = Config(n_units=8, n_members=2, epochs=epochs, batch_size=4)  # type: ignore[arg-type]
     tasks = [

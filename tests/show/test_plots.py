@@ -1,4 +1,4 @@
-"""The figures: what is drawn are the numbers of the frames, and nothing is cut off."""
+"""Figures: the drawn numbers equal those of the frames, and nothing is cut off."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def texts_of(figure):
 
 
 def check_layout(figure):
-    """Nothing lies outside of the figure, and no two texts lie on each other."""
+    """Nothing lies outside the figure, and no two texts overlap."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
@@ -68,11 +68,11 @@ def rectangles(ax):
     return [p for p in ax.patches if isinstance(p, Rectangle)]
 
 
-# --- Hard tables ---------------------------------------------------------------------------------
+# --- Difficult tables ----------------------------------------------------------------------------
 
 
 def _mixed(rng):
-    """Every kind of column at once, under names that are too long."""
+    """Every kind of column, with names that are too long."""
     n = 200
     x = np.column_stack(
         [
@@ -107,7 +107,7 @@ TABLES = {
 
 @pytest.fixture(scope="module", params=list(TABLES))
 def hard(request):
-    """A detector of a hard table, and rows to look at: some like it, some not."""
+    """A detector fitted on a difficult table, and rows to draw: some normal, some not."""
     rng = np.random.default_rng(0)
     x = TABLES[request.param](rng)
     members = 1 if "one" in request.param else 2
@@ -115,34 +115,34 @@ def hard(request):
     with np.errstate(all="ignore"):
         detector.fit(x)
     frame = pandas.DataFrame(x)
-    seen = pandas.concat([frame[:20], frame[:10] * 3 + 1.0], ignore_index=True)
+    new = pandas.concat([frame[:20], frame[:10] * 3 + 1.0], ignore_index=True)
     if frame.shape[1] > 1:
-        seen.iloc[25] = np.nan
-    return detector, seen, np.arange(30) >= 20
+        new.iloc[25] = np.nan
+    return detector, new, np.arange(30) >= 20
 
 
 @pytest.mark.filterwarnings("ignore::diffint.core.errors.InputWarning")
-def test_hard_tables_are_drawn_whole(hard):
-    detector, seen, labels = hard
-    learned, why = detector.explain_global(), detector.explain(seen)
-    check_layout(box_projection(learned, seen, labels))
-    check_layout(box_projection(detector.model_, seen[:1], []))
+def test_layout_of_difficult_tables(hard):
+    detector, new, labels = hard
+    learned, why = detector.explain_global(), detector.explain(new)
+    check_layout(box_projection(learned, new, labels))
+    check_layout(box_projection(detector.model_, new[:1], []))
     check_layout(constraint_bars(learned, detector.model_.features))
     check_layout(learned.plot())
     for row in (21, 25):
         check_layout(waterfall(why, row))
-    check_layout(detector.explain(seen[:1]).plot(0))
+    check_layout(detector.explain(new[:1]).plot(0))
     check_layout(
         score_histogram(why.score, why.threshold, labels, detector.model_.calibration.scores)
     )
-    certificate = detector.certify(seen)
+    certificate = detector.certify(new)
     check_layout(bound_versus_error(certificate, why.threshold))
 
 
 # --- The numbers ---------------------------------------------------------------------------------
 
 
-def test_a_box_is_drawn_where_the_frame_says(fitted, rows):
+def test_a_projected_box_equals_the_frame(fitted, rows):
     learned = fitted.explain_global()
     frame = learned.to_frame(n_units=1, n_constraints=2)
     figure = box_projection(learned, rows)
@@ -167,13 +167,13 @@ def test_a_box_is_drawn_where_the_frame_says(fitted, rows):
     assert f"normal rows: {percent(inside.mean())} of {len(rows)} inside" in words(figure)
 
 
-def test_rows_far_away_do_not_squeeze_the_picture(fitted, rows):
-    wild = rows[:30].copy()
-    wild[-1] = 1e9
-    figure = box_projection(fitted.model_, wild, np.arange(30) == 29)
+def test_distant_rows_do_not_change_the_limits(fitted, rows):
+    distant = rows[:30].copy()
+    distant[-1] = 1e9
+    figure = box_projection(fitted.model_, distant, np.arange(30) == 29)
     check_layout(figure)
     assert figure.axes[0].get_xlim()[1] < 1e8
-    assert "beyond the picture, at its edge: 1 row" in words(figure)
+    assert "outside the picture, drawn at its edge: 1 row" in words(figure)
 
 
 def test_features_of_a_projection_can_be_chosen(fitted, rows):
@@ -187,7 +187,7 @@ def test_features_of_a_projection_can_be_chosen(fitted, rows):
     assert ax.get_ylabel() == "row"
 
 
-def test_bars_are_the_training_histogram_cut_by_the_constraint(fitted):
+def test_constraint_bars_show_the_training_histogram_and_the_range(fitted):
     learned, features = fitted.explain_global(), fitted.model_.features
     frame = learned.to_frame(n_units=1, n_constraints=3)
     figure = constraint_bars(learned, features, n_constraints=3)
@@ -205,7 +205,7 @@ def test_bars_are_the_training_histogram_cut_by_the_constraint(fitted):
     assert percent(frame.joint_coverage.iloc[-1]) in figure.get_suptitle()
 
 
-def test_whole_numbers_have_a_bar_each():
+def test_whole_numbers_have_one_bar_each():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.integers(0, 2, 80), rng.integers(2, 9, 80)]).astype(float)
     detector = DiffInt(**QUICK).fit(x)
@@ -220,10 +220,10 @@ def test_whole_numbers_have_a_bar_each():
 
 
 @pytest.mark.parametrize("n_features", [2, 5, 10])
-def test_a_waterfall_adds_the_shares_up_to_the_score(fitted, rows, n_features):
-    wild = rows[:4].copy()
-    wild[2, 1] += 1e4
-    why = fitted.explain(wild)
+def test_waterfall_bars_sum_to_the_score(fitted, rows, n_features):
+    distant = rows[:4].copy()
+    distant[2, 1] += 1e4
+    why = fitted.explain(distant)
     figure = waterfall(why, 2, n_features)
     frame = why.to_frame()
     frame = frame[frame.row == 2].head(n_features)
@@ -243,7 +243,7 @@ def test_a_waterfall_adds_the_shares_up_to_the_score(fitted, rows, n_features):
 def test_missing_cells_are_neither_inside_nor_outside(fitted, rows):
     new = rows[:2].copy()
     new[0, 1:] = np.nan
-    new[0, 0] += 1e4  # outside, and nothing is known of the rest
+    new[0, 0] += 1e4  # outside; all other values are missing
     new[1, 2] = np.nan
     why = fitted.explain(new)
     figure = waterfall(why, 0)
@@ -262,7 +262,7 @@ def test_missing_cells_are_neither_inside_nor_outside(fitted, rows):
     assert ("inside the range" in words(figure).replace("outside", "")) == (NORMAL in colours)
 
 
-def test_a_heat_map_holds_the_importances(fitted):
+def test_heat_map_shows_the_importances(fitted):
     learned = fitted.explain_global()
     heat, bars = importance_heat_map(learned, n_units=3, n_features=4).axes
     units, order = learned.top_units(3), learned.feature_order[:4]
@@ -276,7 +276,7 @@ def test_a_heat_map_holds_the_importances(fitted):
     assert [t.get_text() for t in heat.get_yticklabels()] == frame.feature.tolist()
 
 
-def test_a_histogram_counts_every_score():
+def test_histogram_counts_every_score():
     rng = np.random.default_rng(0)
     scores, labels = rng.lognormal(0, 0.3, 200), np.arange(200) >= 150
     figure = score_histogram(scores, 2.0, labels, scores[:50])
@@ -296,7 +296,7 @@ def test_a_histogram_counts_every_score():
         check_layout(score_histogram(few, 0.1, [], few))
 
 
-def test_bounds_are_drawn_against_scores(rows):
+def test_bounds_are_drawn_over_scores(rows):
     detector = DiffInt(**QUICK, decoder="certified").fit(rows)
     certificate = detector.certify(rows[:50] * 2)
     figure = bound_versus_error(certificate, 0.5)
@@ -305,17 +305,17 @@ def test_bounds_are_drawn_against_scores(rows):
     np.testing.assert_array_equal(a_priori, np.column_stack([certificate.score, certificate.bound]))
     expected = np.column_stack([certificate.score, certificate.bound_at_row])
     np.testing.assert_array_equal(at_row, expected)
-    assert f"proven to be above: {(certificate.bound > 0.5).sum()} of 50" in words(figure)
+    assert f"proven above: {(certificate.bound > 0.5).sum()} of 50 rows" in words(figure)
     check_layout(bound_versus_error(detector.certify(rows[:1])))
 
 
-# --- Around them ---------------------------------------------------------------------------------
+# --- Arguments -----------------------------------------------------------------------------------
 
 
-def test_what_does_not_exist_is_refused(fitted, rows):
+def test_bad_arguments(fitted, rows):
     learned, why = fitted.explain_global(), fitted.explain(rows[:3])
     features = fitted.model_.features
-    refused = [
+    cases = [
         (lambda: why.plot(3), r"row=3 does not exist; 3 rows explained"),
         (lambda: why.plot(1.5), "row=1.5 must be a whole number"),
         (lambda: why.plot(0, 0), "0 features cannot be shown"),
@@ -324,13 +324,13 @@ def test_what_does_not_exist_is_refused(fitted, rows):
         (lambda: box_projection(learned, rows, features=[0, 9]), "feature=9 does not exist"),
         (lambda: box_projection(learned, rows, features=[0, 0]), "two different ones"),
         (lambda: box_projection(learned, rows, features=[]), "two different ones"),
-        (lambda: box_projection(learned, rows, [True]), "anomalies must hold"),
+        (lambda: box_projection(learned, rows, [True]), "anomalies must contain"),
         (lambda: constraint_bars(learned, features, unit="top"), "unit='top' must be"),
         (lambda: constraint_bars(learned, features, n_constraints=0), "0 constraints"),
         (lambda: importance_heat_map(learned, n_units=True), "True units"),
         (lambda: score_histogram([], 1.0), "scores must be"),
         (lambda: score_histogram([1.0, np.nan], 1.0), "scores must be"),
-        (lambda: score_histogram([1.0, 2.0], 1.0, [1, 2]), "labels must hold"),
+        (lambda: score_histogram([1.0, 2.0], 1.0, [1, 2]), "labels must contain"),
         (lambda: score_histogram(["a"], 1.0), "scores must be .*anomaly_score"),
         (lambda: score_histogram([1.0], 1.0, None, ["a"]), "calibration_scores must be"),
         (lambda: score_histogram([10**400], 1.0), "scores must be"),
@@ -338,36 +338,40 @@ def test_what_does_not_exist_is_refused(fitted, rows):
         (lambda: score_histogram([1.0], np.nan), "threshold=nan must be"),
         (lambda: score_histogram([1.0], np.inf), "threshold=inf must be"),
         (lambda: score_histogram([1.0], "high"), "threshold='high' must be"),
-        (lambda: box_projection(learned, rows, features=1.5), r"no feature 1\.5; give names or"),
-        (lambda: box_projection(learned, rows, features=[True]), "no feature True; give names"),
-        (lambda: box_projection(learned, rows, features=[None]), "no feature None; give names"),
-        (lambda: box_projection(rows, rows), "ndarray cannot be drawn here; pass a fitted"),
-        (lambda: importance_heat_map(why), "LocalExplanation cannot be drawn here"),
+        (lambda: box_projection(learned, rows, features=1.5), r"no feature 1\.5; pass names or"),
+        (lambda: box_projection(learned, rows, features=[True]), "no feature True; pass names"),
+        (lambda: box_projection(learned, rows, features=[None]), "no feature None; pass names"),
+        (lambda: box_projection(rows, rows), "cannot draw ndarray; pass a fitted"),
+        (lambda: importance_heat_map(why), "cannot draw LocalExplanation"),
         (lambda: constraint_bars(learned), "pass the features of its model"),
         (lambda: constraint_bars(learned, fitted.model_), "pass the features of its model"),
     ]
-    for draw, message in refused:
+    for draw, message in cases:
         with pytest.raises(InputError, match=message):
             draw()
     with pytest.raises(ValueError, match="2 features"):
         box_projection(learned, rows[:, :2])
 
 
-def test_detectors_and_models_are_drawn_like_what_they_explain(fitted, rows):
+def test_detectors_and_models_are_drawn_like_their_explanation(fitted, rows):
     learned = fitted.explain_global()
     expected = [
         box_projection(learned, rows),
         constraint_bars(learned, fitted.model_.features, unit=1),
         importance_heat_map(learned, 3),
     ]
-    for it in (fitted, fitted.model_):
-        drawn = [box_projection(it, rows), constraint_bars(it, unit=1), importance_heat_map(it, 3)]
+    for source in (fitted, fitted.model_):
+        drawn = [
+            box_projection(source, rows),
+            constraint_bars(source, unit=1),
+            importance_heat_map(source, 3),
+        ]
         assert [words(figure) for figure in drawn] == [words(figure) for figure in expected]
     with pytest.raises(NotFittedError):
         importance_heat_map(DiffInt())
 
 
-def test_bounds_need_a_threshold_that_is_a_number(rows):
+def test_bound_versus_error_needs_a_finite_threshold(rows):
     certificate = DiffInt(**QUICK, decoder="certified").fit(rows).certify(rows[:5])
     with pytest.raises(InputError, match="threshold=nan must be a finite number"):
         bound_versus_error(certificate, np.nan)
@@ -389,7 +393,7 @@ def test_names_that_are_numbers(rows):
         shown([10, 50])
 
 
-def test_frames_go_by_name(rows):
+def test_column_names_of_frames_are_checked(rows):
     frame = pandas.DataFrame(rows, columns=list("abcde"))
     detector = DiffInt(**QUICK).fit(frame)
     box_projection(detector.model_, frame)
@@ -398,7 +402,7 @@ def test_frames_go_by_name(rows):
         box_projection(detector.model_, frame[list("edcba")])
 
 
-def test_pyplot_is_left_alone_and_notebooks_show_figures(fitted, rows):
+def test_figures_do_not_use_pyplot_and_show_in_notebooks(fitted, rows):
     import matplotlib.pyplot as plt
 
     figure = fitted.explain(rows[:1]).plot(0)
@@ -409,7 +413,7 @@ def test_pyplot_is_left_alone_and_notebooks_show_figures(fitted, rows):
     assert tall <= 4.6
 
 
-def test_importing_needs_no_matplotlib():
+def test_importing_explanations_does_not_import_matplotlib():
     script = """
     import sys, diffint, diffint.explain.global_explanation, diffint.explain.local_explanation
     assert "matplotlib" not in sys.modules

@@ -1,1 +1,1 @@
-"""Proven bounds on scores, for rows and for regions, with all float error accounted for."""
+"""Proven bounds on the scores of rows and regions, including floating-point error."""

@@ -1,7 +1,7 @@
-"""Intervals through one member: ranges of scaled rows to bounds on its score.
+"""Interval arithmetic through one member: bounds on its score over ranges of rows.
 
-`region` says how. All arithmetic is in float64, with `rounding`'s allowances for the float32 of
-the scorer. Arrays of boxes come first in every shape.
+The method is described in `regions`. All arithmetic is in float64; `float_error` bounds the error
+of the scorer's float32. The first axis of every array is the boxes.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Array = NDArray[np.float64]
 
 _LARGEST = 1.0 / MIN_MEMBERSHIP
 _EPSILON = float(np.float32(NORM_EPSILON))
-_MOST_DIRECTIONS = 200  # of each kind, along which the deviation is measured
-_EXPONENT_LIMIT = 50.0  # beyond it the clamp binds anyway
-# Bounds are rounded outwards to multiples of this, so that noise in the last bits of float64
-# does not show as a bound that grows when the region shrinks.
+_MOST_DIRECTIONS = 200  # of each kind, used to bound the deviation from below
+_EXPONENT_LIMIT = 50.0  # larger exponents are clamped anyway
+# Bounds are rounded outwards to multiples of this. Otherwise float64 rounding could make a bound
+# grow when the region shrinks.
 _GRID = 2.0**-36
 
 
 class ScoreBounds(NamedTuple):
-    """score: (boxes,); influence: (boxes, features) how much of its width is due to a feature."""
+    """score: (boxes,); influence: (boxes, features) part of the width caused by each feature."""
 
     score: Range
     influence: Array
 
 
 class IntervalNetwork:
-    """One member, for ranges instead of rows."""
+    """One member, evaluated on ranges instead of rows."""
 
     def __init__(self, config: Config, member: Member) -> None:
         self.scaler, self.error = member.scaler, config.error
@@ -52,7 +52,7 @@ class IntervalNetwork:
         self.output_rounding = decoder_rounding(member, self.encoder_rounding).output
 
     def scale(self, lower: Array, upper: Array) -> ScaledRegion:
-        """Boxes in original units to scaled ranges. lower, upper: (boxes, features)"""
+        """Scale boxes given in original units. lower, upper: (boxes, features)"""
         return self.scaler.bounds_of(lower, upper, self.error)
 
     def bound(self, boxes: ScaledRegion) -> ScoreBounds:
@@ -72,8 +72,8 @@ class IntervalNetwork:
             np.ceil((high + SLIGHT * (1.0 + high)) / _GRID) * _GRID,
         )
 
-        # Of the score's width, a target's is its feature's own; the outputs' is shared out by
-        # how much a feature moves the logits of the units that may matter.
+        # The width of a target is attributed to its own feature. The width of the outputs is
+        # distributed by how much each feature changes the logits of units with a large code.
         weight = codes.high / codes.high.sum(axis=1, keepdims=True)
         moves = np.einsum("nk,nkj->nj", weight, logs.width)
         shared = np.where(known, outputs.width, 0.0).sum(axis=1) / count
@@ -82,7 +82,7 @@ class IntervalNetwork:
         return ScoreBounds(score, own + moves * (shared / total)[:, None])
 
     def _log_memberships(self, encoded: Range) -> Range:
-        """log I, as computed. → (boxes, units, features)"""
+        """Ranges of log I as the scorer computes it. → (boxes, units, features)"""
         low, high = encoded.low[:, None, :], encoded.high[:, None, :]
         center = np.clip((self.lower + self.upper) / 2, low, high)
         largest = np.maximum(
@@ -95,7 +95,10 @@ class IntervalNetwork:
         return Range(-np.log(largest) - rest, -np.log(smallest) + rest)
 
     def _codes(self, logs: Range) -> Range:
-        """Codes before their sum is rounded: they sum to 1. → (boxes, units)"""
+        """Ranges of the codes, which sum to exactly 1 here. → (boxes, units)
+
+        `decoder_rounding` includes the rounding error of their sum.
+        """
         low, high = logs.low.sum(axis=2), logs.high.sum(axis=2)
         error = self.encoder_rounding.unit + self.encoder_rounding.total * np.abs(low)
         low, high = low - error, high + error
@@ -104,7 +107,7 @@ class IntervalNetwork:
         )
 
     def _outputs(self, codes: Range) -> Range:
-        """Reconstructions, as computed. → (boxes, features)"""
+        """Ranges of the reconstructions as the scorer computes them. → (boxes, features)"""
         layer = self.hidden
         centered = Range(
             layer.bias + _least(codes, layer.weight.T, layer.order[:, ::-1]) - layer.error,
@@ -117,7 +120,7 @@ class IntervalNetwork:
             -self._highest(codes, inputs, stretch, -1.0),
             self._highest(codes, inputs, stretch, 1.0),
         )
-        # LayerNorm bounds its outputs by themselves, however little is known of the deviation.
+        # The outputs of a LayerNorm are bounded even where the deviation is not.
         positive = np.maximum(self.output_weight, 0.0)
         negative = np.minimum(self.output_weight, 0.0)
         outputs = Range(
@@ -129,7 +132,7 @@ class IntervalNetwork:
         return Range(outputs.low - error, outputs.high + error)
 
     def _highest(self, codes: Range, inputs: Range, stretch: Range, sign: float) -> Array:
-        """An upper bound on sign · output, from linear bounds on the ReLUs. → (boxes, features)"""
+        """Upper bound on sign · output from linear bounds on the ReLUs. → (boxes, features)"""
         layer = self.hidden
         low, high = inputs.low[:, :, None], inputs.high[:, :, None]
         always = (low >= 0.0).astype(np.float64)
@@ -145,7 +148,7 @@ class IntervalNetwork:
         along = np.swapaxes(scaled, 1, 2) @ layer.weight.T  # (boxes, features, units)
         stretched = _most(codes, along) + np.einsum("nij,i->nj", scaled, layer.bias)
         stretched += np.einsum("nij,i->nj", np.abs(scaled), layer.error)
-        # Linear in the stretch, so largest at one of its ends.
+        # Linear in the stretch, so the maximum is at one of its ends.
         ends = (stretch.low[:, None] * stretched, stretch.high[:, None] * stretched)
         return np.asarray(np.maximum(*ends) + offset + sign * self.output_bias)
 
@@ -154,11 +157,13 @@ class IntervalNetwork:
 class _HiddenLayer:
     """The hidden layer as ReLU(gain · stretch · (code @ weight + bias) + shift).
 
-    weight: (units, hidden), the mean over the hidden layer taken out where there is a LayerNorm;
-    the stretch is then the inverse deviation, else 1. order: (hidden, units), from the unit with
-    the largest weight down. error, shift_error: (hidden,) what float32 adds before and after the
-    stretch; stretch_error: relative, of the stretch itself. along, lengths: (directions, units)
-    and (1, units), see `stretches`.
+    With a LayerNorm, the mean over the hidden layer is subtracted from weight and bias, and the
+    stretch is the inverse deviation; without one, the stretch is 1.
+
+    weight: (units, hidden). order: (hidden, units) units sorted by weight, largest first.
+    error, shift_error: (hidden,) float32 error before and after the stretch.
+    stretch_error: relative error of the stretch. along, lengths: (directions, units) and
+    (1, units), see `stretches`.
     """
 
     normalises: bool
@@ -175,7 +180,7 @@ class _HiddenLayer:
 
     @classmethod
     def of(cls, config: Config, member: Member) -> _HiddenLayer:
-        """A member's hidden layer."""
+        """The hidden layer of a member."""
         decoder, temperature = member.decoder, config.temperature
         weight = decoder.hidden_weight.astype(np.float64)
         bias = decoder.hidden_bias.astype(np.float64)
@@ -187,12 +192,13 @@ class _HiddenLayer:
             weight -= weight.mean(axis=1, keepdims=True)
             bias -= bias.mean()
             gain, shift = (a.astype(np.float64) for a in (decoder.norm_gain, decoder.norm_shift))
-            # The mean: of what is in error already, summed and divided; then one subtraction.
+            # The mean carries the error of its terms and that of the sum and the division; then
+            # one subtraction.
             size = rounding.hidden_size
             mean_error = error.mean() + sum_error(width + 2) * size.mean()
             error = error + mean_error + 2 * u * (size + size.mean())
-        vertices = weight + bias  # what a code of one unit alone gives
-        # |gain · normalised| ≤ |gain|·√width; a multiplication and an addition.
+        vertices = weight + bias  # the value for a code of 1 in a single unit
+        # |gain · normalised| ≤ |gain|·√width; one multiplication and one addition.
         after = 3 * u * (1.01 * np.sqrt(width) * np.abs(gain) + np.abs(shift))
         return cls(
             normalises=normalises,
@@ -203,7 +209,7 @@ class _HiddenLayer:
             shift=shift,
             error=error + SLIGHT,
             shift_error=after if normalises else np.zeros(width),
-            # Squares, their sum, the division, the epsilon, the root, the inverse, the product.
+            # Squares, sum, division, epsilon, square root, inverse, product.
             stretch_error=0.5 * sum_error(width + 4) + 5 * u,
             along=_directions(member, vertices, temperature) @ vertices.T
             if normalises
@@ -212,12 +218,13 @@ class _HiddenLayer:
         )
 
     def stretches(self, centered: Range, codes: Range) -> Range:
-        """The inverse deviation. centered: (boxes, hidden); codes: (boxes, units) → (boxes,)
+        """Range of the inverse deviation. centered: (boxes, hidden); codes: (boxes, units)
 
-        The deviation is the length of c(f)/√width. As c is linear in the code and codes sum to 1,
-        c is a mean of the units' own c weighted by the code: no longer than the mean of their
-        lengths, no shorter than the mean of their parts along any direction. The directions are
-        fixed, so that bounds stay monotone: those of the units, and of rows at their centers.
+        → (boxes,). The deviation is ‖c(f)‖/√width. As c is linear in the code and codes sum to 1,
+        c(f) is the mean of the units' vectors c weighted by the code. Its length is at most the
+        mean of their lengths and at least the mean of their components along any direction. The
+        directions are fixed, so that bounds stay monotone: those of the units' vectors, and those
+        of rows at the units' centers.
         """
         n_boxes, width = centered.low.shape
         if not self.normalises:
@@ -234,7 +241,7 @@ class _HiddenLayer:
         )
 
     def inputs(self, centered: Range, stretch: Range) -> Range:
-        """What the ReLUs see, the stretch being free of the rest. → (boxes, hidden)"""
+        """Ranges of the ReLU inputs, with an independent stretch. → (boxes, hidden)"""
         low, high = stretch.low[:, None], stretch.high[:, None]
         return self._after_norm(
             Range(
@@ -244,10 +251,10 @@ class _HiddenLayer:
         )
 
     def sizes(self, centered: Range, inputs: Range) -> Range:
-        """What the ReLUs give, one by one. → (boxes, hidden)
+        """Ranges of the ReLU outputs, each bounded separately. → (boxes, hidden)
 
-        A normalised value c/√((c² + others)/width + ε) grows with c and shrinks towards 0 with
-        the squares of the others.
+        A normalised value c/√((c² + others)/width + ε) increases with c and shrinks towards 0 as
+        the squares of the other values grow.
         """
         if self.normalises:
             squares = _squares(centered)
@@ -274,7 +281,7 @@ class _HiddenLayer:
 
 
 def _directions(member: Member, vertices: Array, temperature: float) -> Array:
-    """Unit vectors along the units' own values (units, hidden), and those of rows at their centers.
+    """Unit vectors along `vertices` (units, hidden), and along the values of rows at the centers.
 
     → (directions, hidden)
     """
@@ -297,14 +304,17 @@ def _reciprocals(x: Array, lower: Array, upper: Array, temperature: float) -> Ar
 
 
 def _squares(values: Range) -> Range:
-    """The range of squares."""
+    """Ranges of the squares."""
     low, high = values.low**2, values.high**2
     straddles = (values.low <= 0) & (values.high >= 0)
     return Range(np.where(straddles, 0.0, np.minimum(low, high)), np.maximum(low, high))
 
 
 def _share(own: Array, others: Array) -> Array:
-    """Softmax of each unit at its own logit with all others at theirs. (boxes, units)"""
+    """Softmax of each unit with its logit from `own` and all other logits from `others`.
+
+    own, others: (boxes, units) → (boxes, units)
+    """
     largest = others.max(axis=1, keepdims=True)
     weights = np.exp(others - largest)
     rest = np.maximum(weights.sum(axis=1, keepdims=True) - weights, 0.0)
@@ -312,10 +322,10 @@ def _share(own: Array, others: Array) -> Array:
 
 
 def _most(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
-    """The largest Σ_k f_k·w_k over codes within their ranges that sum to 1: a knapsack.
+    """Maximum of Σ_k f_k·w_k over codes within their ranges that sum to 1: a fractional knapsack.
 
-    codes: (boxes, units); weights: (functions, units) or (boxes, functions, units); order: of
-    each function's units from the largest weight down → (boxes, functions)
+    codes: (boxes, units); weights: (functions, units) or (boxes, functions, units); order: the
+    units of each function sorted by weight, largest first → (boxes, functions)
     """
     if order is None:
         order = np.argsort(-weights, axis=-1)
@@ -333,5 +343,5 @@ def _most(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -
 
 
 def _least(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
-    """The smallest; order: from the smallest weight up."""
+    """Minimum of the same sum; order: smallest weight first."""
     return -_most(codes, -weights, order)

@@ -1,19 +1,20 @@
-"""How far the scorer's float32 arithmetic can be from exact arithmetic.
+"""Bounds on the error of the scorer's float32 arithmetic.
 
-A certificate speaks about the score that `scoring` computes, not about the one that real numbers
-would give. What follows bounds the difference step by step, for `compiled/score_kernel.py`,
-`compiled/forward.py` and `intervals/cpu.py` as they are; none of it depends on the row or region,
-so that bounds stay monotone. With u = 2⁻²⁴, one float32 operation has a relative error of at most
-u, a sum of n products in any order one of at most γ_n = n·u / (1 − n·u) of the sum of magnitudes,
-and `cpu.exp` and `cpu.log` one of at most 3u (the largest seen over 25 million arguments is 1.5u).
+Certificates bound the score that `score.scoring` computes in float32, not the exact one. The
+difference is bounded here step by step, for the code of `engine/cpu/score_kernel.py` and
+`engine/cpu/intervals.py`. No bound depends on the row or region, so bounds on scores stay monotone.
+With u = 2⁻²⁴, one float32 operation has a relative error of at most u; a sum of n products in any
+order has an error of at most γ_n = n·u / (1 − n·u) times the sum of magnitudes; and `cpu.exp` and
+`cpu.log` have a relative error of at most 3u (the largest measured over 25 million arguments is
+1.5u).
 
-Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product): e^(x/τ)
-has a relative error of at most 2u·|x/τ| + 3u, and P = e^(lower/τ), Q = e^(−upper/τ) likewise, their
-arguments being clipped at 49. So in 1/I = 1 + P·Q + v·P + u·Q every term but the 1 has a relative
-error of at most `edge`; three additions, the multiplication into the product over features and
-what the clipping at 49 adds (below e⁻¹⁸) come to less than 5u, `feature`. A missing cell's factor
-is multiplied in and divided out again: the same 5u. A division and a multiplication make a code
-of the product: `unit`.
+Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product), so e^(x/τ)
+has a relative error of at most 2u·|x/τ| + 3u. The same holds for P = e^(lower/τ) and
+Q = e^(−upper/τ), whose arguments are clipped at 49. So in 1/I = 1 + P·Q + v·P + u·Q every term
+except the 1 has a relative error of at most `edge`. Three additions, the multiplication into the
+product over features and the effect of the clipping at 49 (below e⁻¹⁸) add less than 5u: `feature`.
+The factor of a missing cell is multiplied in and divided out again: the same 5u. A division and a
+multiplication turn the product into a code: `unit`.
 
 Encoder, by differences (small τ, or values that are not clipped). The argument (lower − x)/τ is
 rounded three times; where it exceeds log 1e8 < 19 the clamp binds, so `edge` is at most 3u·20 + 3u.
@@ -22,11 +23,11 @@ The softmax rounds differences of up to 87 once: `unit`. (`score_kernel` multipl
 instead of adding logarithms, as the exponentials' form does: it has no error `total`, and of `unit`
 only the division and the multiplication.)
 
-Both divide the codes by their sum, which has a relative error of at most (units + 3)·u that is the
-same for all: `scale`.
+Both divide the codes by their sum. Its relative error of at most (units + 3)·u is the same for all
+codes: `scale`.
 
 Codes below `CODE_FLOOR` are set to 0, so that most units need not be decoded. With K units they sum
-to less than δ = K·CODE_FLOOR, and the others, whose sum is taken without them, are larger by a
+to less than δ = K·CODE_FLOOR. The other codes, whose sum is taken without them, are larger by a
 factor of at most 1/(1 − δ). A pre-activation loses at most δ·max|w| by the first and moves by at
 most δ·max|w| by the second: together 2·δ·max|w|, which `decoder_rounding` adds.
 """
@@ -43,7 +44,7 @@ from ..engine.cpu import intervals as cpu
 from ..engine.cpu.score_kernel import CODE_FLOOR
 
 UNIT_ROUNDOFF = 2.0**-24
-# Of float64 sums of up to a few thousand terms: far above what they can lose.
+# Error allowed for float64 sums of up to a few thousand terms; far above their rounding error.
 SLIGHT = 1e-11
 _EXP = 3 * UNIT_ROUNDOFF
 _EXPONENT_LIMIT = 49.0
@@ -53,10 +54,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EncoderRounding:
-    """Bounds on the errors of a computed code; the module says what each of them is.
+    """Bounds on the errors of a computed code; each is derived in the module's docstring.
 
-    The log box membership of a unit is off by at most Σ_j (edge·(1 − I_kj) + feature) + unit
-    + total·|log box membership|, and all codes by one more common factor 1 ± scale.
+    The error of a unit's log box membership is at most Σ_j (edge·(1 − I_kj) + feature) + unit
+    + total·|log box membership|. In addition, all codes have a common factor 1 ± scale.
     """
 
     edge: float
@@ -66,12 +67,12 @@ class EncoderRounding:
     scale: float
 
     def log_box(self, n_features: int, lowest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Error of log box memberships not below `lowest`, whatever the row."""
+        """Error of log box memberships that are at least `lowest`, for any row."""
         return n_features * (self.edge + self.feature) + self.unit - self.total * lowest
 
 
 def encoder_rounding(member: Member, temperature: float) -> EncoderRounding:
-    """The bounds for one member."""
+    """Error bounds of one member's encoder."""
     u = UNIT_ROUNDOFF
     n_units, n_features = member.center.shape
     largest = member.scaler.largest_input
@@ -88,11 +89,11 @@ def encoder_rounding(member: Member, temperature: float) -> EncoderRounding:
 
 @dataclass(frozen=True)
 class DecoderRounding:
-    """Bounds on the errors of the decoder's two maps.
+    """Bounds on the errors of the decoder's two linear maps.
 
-    hidden: (hidden,) absolute error of the pre-activations, the codes' common factor included.
-    hidden_size: (hidden,) a bound on the magnitude of the pre-activations.
-    output: relative error of a sum over the hidden layer, of its sum of magnitudes.
+    hidden: (hidden,) absolute error of the pre-activations, including the codes' common factor.
+    hidden_size: (hidden,) bound on the magnitude of the pre-activations.
+    output: error of a sum over the hidden layer, relative to the sum of magnitudes.
     """
 
     hidden: Vector
@@ -101,7 +102,7 @@ class DecoderRounding:
 
 
 def decoder_rounding(member: Member, encoder: EncoderRounding) -> DecoderRounding:
-    """The bounds for one member."""
+    """Error bounds of one member's decoder."""
     weight = member.decoder.hidden_weight.astype(np.float64)
     n_units, width = weight.shape
     size = np.abs(member.decoder.hidden_bias.astype(np.float64)) + np.abs(weight).max(axis=0)
@@ -112,5 +113,5 @@ def decoder_rounding(member: Member, encoder: EncoderRounding) -> DecoderRoundin
 
 
 def sum_error(n: int) -> float:
-    """γ_n, of the sum of magnitudes of n products."""
+    """γ_n: error of a sum of n products, relative to the sum of magnitudes."""
     return n * UNIT_ROUNDOFF / (1.0 - n * UNIT_ROUNDOFF)

@@ -1,23 +1,23 @@
 """Proven bounds on the score of every row in an axis-aligned region.
 
-Intervals are pushed through the very steps that `scoring` takes: scaler, encoder, decoder, error.
-Every step is inclusion monotone: a smaller region gives bounds that lie within the larger one's.
+Intervals are propagated through the same steps as scoring: scaler, encoder, decoder, error. Every
+step is inclusion monotone: the bounds of a smaller region lie within those of a larger one.
 
-- Scaling is monotone also as computed, so the scaled ends are exact.
+- Scaling is monotone even in floating point, so the scaled ends are exact.
 - log I of an interval unit is unimodal around its center: its extremes are at the ends of the
-  range and at the point nearest to the center. Codes follow from all other units being at their
-  other extreme.
-- A code sums to 1. The extremes of a linear function of it, with every part between bounds, are
-  those of a fractional knapsack, found by sorting.
+  range and at the point nearest to the center. A code is extreme when all other units are at their
+  opposite extreme.
+- A code sums to 1. The extremes of a linear function of it, with every component between bounds,
+  are those of a fractional knapsack, found by sorting.
 - The hidden layer is replaced by linear bounds: a ReLU whose input may have either sign lies
   between 0 and the chord over its range. Outputs are then bounded by linear functions of the code,
   and these by knapsacks.
-- LayerNorm: subtracting the mean is linear and part of the weights; the deviation is bounded from
-  the ranges of what it is made of, and along fixed directions. For a fixed code the linear bounds
-  are linear in its inverse, so both ends of the inverse's range are enough.
+- LayerNorm: subtracting the mean is linear and part of the weights. The deviation is bounded from
+  the ranges of its terms, and along fixed directions. For a fixed code the linear bounds are linear
+  in the inverse deviation, so both ends of its range are enough.
 
-What intervals cannot see is that the row to be reconstructed and its code come from the same row.
-Splitting the region brings that back. `rounding` has the allowances for float32.
+Intervals lose the information that the row to reconstruct and its code come from the same row;
+splitting the region recovers part of it. `float_error` bounds the error of float32.
 """
 
 from __future__ import annotations
@@ -41,18 +41,20 @@ from .bound_propagation import IntervalNetwork
 
 Array = NDArray[np.float64]
 
-_BATCH_PARTS = 16  # split at a time
-_BATCH_CELLS = 1_000_000  # (boxes, functions of the code, units) held at a time
-_ALONE = 1e-9  # a row's score alone and among others may differ by this
+_BATCH_PARTS = 16  # parts split at a time
+_BATCH_CELLS = 1_000_000  # largest size of a (boxes, functions of the code, units) array
+_ALONE = 1e-9  # a row's score may differ by this between being scored alone and with others
 
 
 @dataclass(frozen=True, eq=False)
 class RegionCertificate(Immutable):
     """Bounds on the score of every complete row in a region.
 
-    lower, upper: no row in the region scores below or above. region_lower, region_upper:
-    (features,) its ends in original units. n_boxes: parts that it was split into.
-    threshold: rows that score higher are flagged; None where none was given.
+    feature_names: names of the features.
+    region_lower, region_upper: (features,) ends of the region in original units.
+    lower, upper: no row in the region scores below `lower` or above `upper`.
+    n_boxes: number of parts that the region was split into.
+    threshold: rows that score higher are flagged; None if not given.
     """
 
     feature_names: tuple[str, ...]
@@ -79,7 +81,7 @@ class RegionCertificate(Immutable):
         return "none flagged" if self.certainly_passed() else "undecided"
 
     def text(self) -> str:
-        """The region, its bounds and the verdict in plain language."""
+        """The region, its bounds and the verdict as text."""
         from ..show.wording.certificates import region_text
 
         return region_text(self)
@@ -87,7 +89,7 @@ class RegionCertificate(Immutable):
     def _threshold(self, threshold: float | None) -> float:
         threshold = self.threshold if threshold is None else threshold
         if threshold is None:
-            raise InputError("no threshold is known for this region; pass one")
+            raise InputError("this region has no threshold; pass threshold=")
         return threshold
 
 
@@ -101,9 +103,9 @@ def certify_region(
 ) -> RegionCertificate:
     """Bounds on the score of every complete row in a region.
 
-    lower, upper: ends in original units, one per feature or a mapping (or labelled series) from
-    names to ends, the rest being unbounded; None: unbounded. splits: how often a part may be
-    halved to tighten the bounds.
+    lower, upper: ends in original units: one per feature, or a mapping (or labelled series) from
+    feature names to ends, all others being unbounded; None: unbounded.
+    splits: how many times a part may be halved to tighten the bounds.
     """
     if isinstance(splits, bool) or not isinstance(splits, numbers.Integral) or splits < 0:
         raise InputError(f"splits={splits!r} must be a whole number of at least 0")
@@ -135,11 +137,14 @@ def _read_region(names: tuple[str, ...], lower: Any, upper: Any) -> tuple[Array,
     low, high = _read_ends(names, lower, "lower"), _read_ends(names, upper, "upper")
     for j in np.flatnonzero(low > high):
         raise InputError(
-            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])} "
+            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
             f"above its upper end {exact_number(high[j])}; swap them"
         )
     for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)):
-        raise InputError(f"the region is empty: no finite value of {names[j]!r} lies in it")
+        raise InputError(
+            f"the region is empty: it contains no finite value of feature {names[j]!r}; pass "
+            "a finite end"
+        )
     return low, high
 
 
@@ -166,7 +171,7 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(
-            f"{which} must hold one number per feature, or map feature names to numbers ({error})"
+            f"{which} must have one number per feature, or map feature names to numbers ({error})"
         ) from error
     if array.shape != (len(names),):
         raise InputError(
@@ -175,13 +180,13 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
         )
     for j in np.flatnonzero(np.isnan(array)):
         raise InputError(
-            f"{which} is NaN for feature {names[j]!r}; use {unbounded} where there is no end"
+            f"{which} is NaN for feature {names[j]!r}; use {unbounded} for an unbounded side"
         )
     return array
 
 
 def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], which: str) -> Any:
-    """One end per feature, infinite where none is named. Names are compared as strings."""
+    """One end per feature, infinite for features not named. Names are compared as strings."""
     values = np.full(len(names), -np.inf if which == "lower" else np.inf, dtype=object)
     named = set()
     for label, end in zip(labels, ends, strict=True):
@@ -189,8 +194,8 @@ def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], wh
         if name not in names:
             known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
             raise InputError(
-                f"{which} names {label!r}, which is no feature; there are {known}; to go by "
-                "position, pass a list or an array of one end per feature"
+                f"{which} names {label!r}, which is not a feature; the features are {known}. To "
+                "give ends by position, pass a list or an array with one end per feature"
             )
         if name in named:
             raise InputError(f"{which} names feature {name!r} more than once; give it one end")
@@ -206,8 +211,8 @@ def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], wh
 class _Parts:
     """Parts of a region in original units, with bounds on the score in each.
 
-    lower, upper: (boxes, features); score: (boxes,); influence: (boxes, features) how much
-    splitting a feature promises, 0 where it cannot be split.
+    lower, upper: (boxes, features); score: (boxes,); influence: (boxes, features) expected gain
+    of splitting on a feature, 0 where it cannot be split.
     """
 
     lower: Array
@@ -220,7 +225,7 @@ class _Parts:
 
     @classmethod
     def bounded(cls, prepared: PreparedMembers, lower: Array, upper: Array) -> _Parts:
-        """Parts with their bounds: means over the members."""
+        """Parts with their bounds, which are means over the members."""
         n_boxes, n_features = lower.shape
         config, networks = prepared.config, prepared.derived(IntervalNetwork)
         cells = config.n_units * max(n_features, config.hidden_width, config.n_units)
@@ -238,7 +243,7 @@ class _Parts:
                 for ends in scaled:
                     single[part] &= ~(ends.low < ends.high).any(axis=1)
         if single.any():
-            # Every row in the box scales to the same values: its score can be computed.
+            # Every row in the box scales to the same values, so the score itself is the bound.
             rows = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
             scores = anomaly_scores(prepared, rows[single])
             margin = _ALONE * (1.0 + scores)
@@ -247,7 +252,7 @@ class _Parts:
         return cls(lower, upper, Range(low, high), np.where(lower < upper, influence, 0.0))
 
     def loosest(self, count: int) -> NDArray[np.intp]:
-        """Boxes that hold the bounds back: of the lowest lower and the highest upper ones."""
+        """The boxes that determine the bounds: lowest lower and highest upper bound in turn."""
         open_boxes = np.flatnonzero(self.influence.max(axis=1) > 0)
         lowest = open_boxes[np.argsort(self.score.low[open_boxes], kind="stable")]
         highest = open_boxes[np.argsort(-self.score.high[open_boxes], kind="stable")]
@@ -255,7 +260,7 @@ class _Parts:
         return np.asarray(list(dict.fromkeys(both.tolist()))[:count], dtype=np.intp)
 
     def with_split(self, chosen: NDArray[np.intp], prepared: PreparedMembers) -> _Parts:
-        """The same with the chosen boxes split on their most influential feature."""
+        """These parts with the chosen boxes split on their most influential feature."""
         networks = prepared.derived(IntervalNetwork)
         influence = self.influence.copy()
         lower, upper, parents = [], [], []
@@ -295,7 +300,10 @@ class _Parts:
 def _cut(
     networks: tuple[IntervalNetwork, ...], low: float, high: float, j: int
 ) -> tuple[float, float] | None:
-    """The upper end of the left and the lower end of the right part of [low, high]."""
+    """Split [low, high] of feature j: upper end of the left and lower end of the right half.
+
+    None if a split gains nothing.
+    """
     for network in networks:
         cut = network.scaler.cut(low, high, j, network.error)
         if cut is not None:

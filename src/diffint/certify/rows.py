@@ -4,10 +4,10 @@ For every code f_0, by the reverse triangle inequality,
 
     score(x) ≥ (1/d)·‖x − g(f_0)‖₁ − (L/√d)·‖f(x) − f_0‖₂,
 
-with L the product of the exact largest singular values of the decoder's two maps. A row beyond
-the envelope of all units on some features has a code near the *empty code* f_0 of that pattern,
-and how near is known without the code, from one feature at a time. Missing features count neither
-in d nor in the sums; leaving outputs out cannot raise L.
+where L is the product of the exact largest singular values of the decoder's two maps. A row beyond
+the envelope of all units on some features has a code near the *empty code* f_0 of that side
+pattern. Its distance from f_0 is bounded without computing the code, one feature at a time. Missing
+features are left out of d and of the sums; leaving out outputs cannot increase L.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .float_error import SLIGHT, decoder_rounding, encoder_rounding
 if TYPE_CHECKING:
     import pandas
 
-ETA = 0.2  # η: how far beyond an interval's end is beyond, in scaled units
-ACTIVE_BELOW = 0.9  # θ: an interval whose mean membership is lower constrains inliers
+ETA = 0.2  # η: smallest distance, in scaled units, that counts as beyond an interval's end
+ACTIVE_BELOW = 0.9  # θ: an interval with a lower mean membership constrains inliers
 _BLOCK_ROWS = 2_048
 FLAGS = {
     "out_of_support": "outside the soft box of every unit",
@@ -49,25 +49,33 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Certificate(Immutable):
-    """Lower bounds on scores, their parts, and flags.
+    """Proven lower bounds on scores, their parts, and flags.
 
-    Per row: score; bound, a priori, from the features one at a time, without the row's code or
-    a decoder pass; bound_at_row, a diagnostic with the actual distance of the codes. All are
-    means over the members; no bound is below 0.
+    (rows,), means over the members; no bound is below 0:
+    score: the anomaly score.
+    bound: a-priori bound from the features one at a time, without the row's code or a decoder pass.
+    bound_at_row: bound with the actual distance of the codes, a diagnostic.
 
-    Parts, (members, rows): distance, (1/d)·‖x − g(f_0)‖₁; kappa, a bound on ‖f(x) − f_0‖₂ from
-    the features one at a time, and code_distance, that distance itself; slack and slack_at_row,
-    what is subtracted for them; rounding, what is subtracted for float32 arithmetic.
-    lipschitz_bound: (members,) L. pattern: (members, rows, features) +1 above or −1 below the
-    intervals of all units by at least 0.2 scaled units, as the encoder sees the row.
+    (members, rows), the parts of the bounds:
+    distance: (1/d)·‖x − g(f_0)‖₁.
+    kappa: bound on ‖f(x) − f_0‖₂ from the features one at a time; code_distance: that distance.
+    slack, slack_at_row: what is subtracted for the distance of the codes.
+    rounding: what is subtracted for float32 arithmetic.
 
-    Flags, (rows,), of all members: out_of_support, every unit's box membership below σ(−0.2/τ);
-    strict, beyond every active interval of some unit by 0.2 (active: mean membership of inliers
-    below 0.9); strict_envelope, beyond the envelope of all units on every active feature;
-    n_beyond, number of features beyond the envelope. n_vacuous_units: (members,) units without
-    an active interval, which no row can violate; n_units: units of a member.
-    inlier_rates: how often training rows raise the flags; None where the model's file does not
-    say.
+    lipschitz_bound: (members,) L.
+    pattern: (members, rows, features) +1 above or −1 below the intervals of all units by at least
+        0.2 scaled units, after the clipping of the encoder.
+
+    (rows,), flags raised by all members:
+    out_of_support: every unit's box membership is below σ(−0.2/τ).
+    strict: beyond every active interval of some unit by 0.2 (active: the mean membership of inliers
+        is below 0.9).
+    strict_envelope: beyond the envelope of all units on every active feature.
+    n_beyond: number of features beyond the envelope.
+
+    n_vacuous_units: (members,) units without an active interval, which no row can violate.
+    n_units: number of units of a member.
+    inlier_rates: how often training rows raise the flags; None if the model file has no rates.
     """
 
     feature_names: tuple[str, ...]
@@ -95,11 +103,11 @@ class Certificate(Immutable):
 
     @property
     def beyond_envelope(self) -> NDArray[np.bool_]:
-        """(rows,) beyond the envelope of all units on some feature"""
+        """(rows,) whether the row is beyond the envelope of all units on some feature."""
         return self.n_beyond > 0
 
     def to_frame(self) -> pandas.DataFrame:
-        """One line per row: score, bounds, parts (means over members) and flags."""
+        """One line per row: score, bounds, parts (means over the members) and flags."""
         import pandas
 
         columns: dict[str, NDArray[Any]] = {"row": np.arange(len(self))}
@@ -111,7 +119,7 @@ class Certificate(Immutable):
         return pandas.DataFrame(columns)
 
     def rates(self) -> pandas.DataFrame:
-        """One line per flag: its share among these rows beside that among training inliers."""
+        """One line per flag: the share of these rows and of training inliers that raise it."""
         import pandas
 
         rates = self.inlier_rates
@@ -125,9 +133,9 @@ class Certificate(Immutable):
         )
 
     def text(self, row: int | None = None) -> str:
-        """The certificate in plain language: of one row (counted from 0), or of all of them.
+        """The certificate as text, of one row (counted from 0) or of all rows.
 
-        Bounds are rounded so that what is said is proven.
+        Bounds are rounded outwards, so that every statement is proven.
         """
         from ..show.wording.certificates import certificate_text
 
@@ -144,8 +152,8 @@ def certify(prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1) -> Certif
     model = prepared.model
     if not DECODERS[model.config.decoder].certified:
         raise InputError(
-            "the free decoder has no explicit Lipschitz bound, so there is nothing to certify "
-            'with; fit DiffInt(decoder="certified"), or use certify_region, which needs none'
+            "certify needs a decoder with a Lipschitz bound, which the free decoder does not have; "
+            'fit DiffInt(decoder="certified"), or use certify_region, which works for any decoder'
         )
     every = prepared.derived(MemberMargin)
     margins = [_member_margins(margin, x, n_jobs) for margin in every]
@@ -176,17 +184,17 @@ def flag_rates(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> F
 
 
 def common_pattern(pattern: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The side on which all members agree, else 0. (members, …, features) → (…, features)"""
+    """The side if all members agree on it, else 0. (members, …, features) → (…, features)"""
     return np.where((pattern == pattern[0]).all(axis=0), pattern[0], 0).astype(np.int8)
 
 
 def active(member: Member) -> NDArray[np.bool_]:
-    """Whether an interval constrains inliers. → (units, features)"""
+    """Whether each interval constrains inliers. → (units, features)"""
     return member.mean_membership < ACTIVE_BELOW
 
 
 def lipschitz_bounds(decoder: Decoder) -> tuple[float, float]:
-    """Largest singular values of both maps, not below the exact ones of the final weights."""
+    """Largest singular values of both maps, rounded up so that they are true bounds."""
     if not isinstance(decoder, CertifiedDecoder):
         raise TypeError("only a certified decoder has a Lipschitz bound")
     hidden, output = decoder.spectral_norms()
@@ -196,7 +204,7 @@ def lipschitz_bounds(decoder: Decoder) -> tuple[float, float]:
 # --- One member --------------------------------------------------------------------------------
 
 _PARTS = ("distance", "kappa", "code_distance", "slack", "slack_at_row", "rounding")
-_MEMBERFLAGS = ("out_of_support", "strict", "strict_envelope")
+_MEMBER_FLAGS = ("out_of_support", "strict", "strict_envelope")
 
 
 @dataclass(frozen=True)
@@ -216,9 +224,9 @@ class _Margins:
 
 
 def _model_flags(margins: list[_Margins]) -> dict[str, Any]:
-    """A flag of the model is one that all members raise."""
+    """Flags of the model: those that all members raise."""
     flags: dict[str, Any] = {
-        name: np.all([getattr(m, name) for m in margins], axis=0) for name in _MEMBERFLAGS
+        name: np.all([getattr(m, name) for m in margins], axis=0) for name in _MEMBER_FLAGS
     }
     agreed = common_pattern(np.array([m.pattern for m in margins]))
     flags["n_beyond"] = (agreed != 0).sum(axis=1)
@@ -226,10 +234,10 @@ def _model_flags(margins: list[_Margins]) -> dict[str, Any]:
 
 
 def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Margins:
-    """One member on rows in original units, block by block. x: (rows, features)"""
+    """One member's margins of rows in original units, block by block. x: (rows, features)"""
     n_rows = len(x)
     empty: dict[str, NDArray[Any]] = {name: np.empty(n_rows) for name in _PARTS}
-    empty |= {name: np.empty(n_rows, dtype=bool) for name in _MEMBERFLAGS}
+    empty |= {name: np.empty(n_rows, dtype=bool) for name in _MEMBER_FLAGS}
     result = _Margins(**empty, pattern=np.empty(x.shape, dtype=np.int8))
 
     def fill_block(start: int) -> None:
@@ -243,7 +251,7 @@ def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Marg
 
 
 class MemberMargin:
-    """The clipping margin of one member, in float64 but for the float32 rows it is given."""
+    """The clipping margin of one member, in float64 except for the scaled float32 rows."""
 
     def __init__(self, config: Config, member: Member) -> None:
         self.temperature, self.error = config.temperature, config.error
@@ -254,7 +262,7 @@ class MemberMargin:
         rounding = decoder_rounding(member, self.encoder_rounding)
         hidden, output = lipschitz_bounds(member.decoder)
         self.lipschitz = hidden * output
-        # Errors of the pre-activations pass the output map; its own sums round once more.
+        # Errors of the pre-activations pass through the output map, whose sums are rounded too.
         self.hidden, self.hidden_error = hidden, float(np.linalg.norm(rounding.hidden))
         self.output_error = rounding.output
         self.passed_error = output * self.hidden_error
@@ -266,7 +274,7 @@ class MemberMargin:
         self.columns = np.linalg.norm(self.decoder.output_weight.astype(np.float64), axis=0)
 
     def of(self, x: NDArray[Any]) -> _Margins:
-        """x: (rows, features) in original units"""
+        """Margins of rows in original units. x: (rows, features)"""
         clipped, unclipped = self.scaler.transform(x)
         target = (unclipped if self.error == "unclipped" else clipped).astype(np.float64)
         n_rows, n_units = len(x), len(self.lower)
@@ -294,7 +302,7 @@ class MemberMargin:
         away = np.abs(np.where(present, target - attractor[inverse], 0.0))
         distance = away.sum(axis=1) / count
 
-        # The computed code may be this much farther from f_0 than the exact one.
+        # How much farther from f_0 the computed code may be than the exact one.
         error = self.encoder_rounding.log_box(x.shape[1], lowest) if n_units > 1 else 0.0
         common = self.encoder_rounding.scale
         # No code is farther from f_0 than the farthest single unit.
@@ -304,9 +312,9 @@ class MemberMargin:
         code_distance = np.linalg.norm(softmax(log_box, axis=1) - empty[inverse], axis=1)
         reach_at_row = code_distance + _code_distance(2 * error) + common
         scale = self.lipschitz / np.sqrt(count)
-        anything = present.any(axis=1)  # a row without any value scores 0
-        # The sums behind the outputs are of these magnitudes: at f_0, and what the activations
-        # can be away from there.
+        anything = present.any(axis=1)  # a row without values scores 0
+        # Magnitude of the sums that give the outputs: at f_0, plus the largest change of the
+        # activations away from it.
         moved = self.hidden * reach + self.hidden_error
         summed = np.where(present, sizes[inverse] + moved[:, None] * self.columns, 0.0)
         rounding = self.passed_error / np.sqrt(count) + SLIGHT * (1.0 + away.max(axis=1))
@@ -328,9 +336,9 @@ class MemberMargin:
         )
 
     def empty_codes(self, patterns: NDArray[np.int8]) -> Array:
-        """f_0 of patterns (patterns, features) → (patterns, units)
+        """f_0 of side patterns. patterns: (patterns, features) → (patterns, units)
 
-        Beyond the clamp, where nothing more can be lost, a feature tells units apart no longer.
+        Features beyond the clamp are 2 or −2 and left out: they are equal for all units.
         """
         above, below = (patterns == 1).astype(np.float64), (patterns == -1).astype(np.float64)
         top, bottom = self.upper.max(axis=0), self.lower.min(axis=0)  # keeps exponents small
@@ -338,7 +346,7 @@ class MemberMargin:
         return np.asarray(softmax(logits / self.temperature, axis=1), dtype=np.float64)
 
     def decode(self, code: Array) -> tuple[Array, Array]:
-        """g of codes (codes, units), and the same of magnitudes; → (codes, features) each"""
+        """g of codes, and the same sums of magnitudes. code: (codes, units) → (codes, features)"""
         hidden = self.decoder.activations(code)
         weight = self.decoder.output_weight.astype(np.float64)
         bias = self.decoder.output_bias.astype(np.float64)
@@ -346,8 +354,8 @@ class MemberMargin:
 
 
 def _code_distance(omega: Any) -> Any:
-    """κ: how far apart two codes are whose logits differ by a spread of omega.
+    """κ: bound on the distance of two codes whose logit differences have a spread of omega.
 
-    Their total variation is at most tanh(ω/4), and ‖·‖₂ ≤ √2 · that.
+    Their total variation is at most tanh(ω/4), and ‖·‖₂ is at most √2 times that.
     """
     return np.sqrt(2.0) * np.tanh((omega + SLIGHT) / 4.0)

@@ -1,1 +1,1 @@
-"""Why rows score as they do, and what a model learned: results as plain arrays."""
+"""Explanations of rows and of the model, as plain arrays."""

@@ -1,4 +1,4 @@
-"""The sides of boxes as readable constraints, in original units."""
+"""Box bounds converted to original units and rounded for display."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of constraints, in original units; all arrays of one shape (…, features).
+    """Lower and upper ends of ranges in original units; all arrays of shape (…, features).
 
-    lower, upper: where the constraint holds, cut to the training range.
-    binds_below, binds_above: whether the end lies inside the training range; one that does not
-        rules out nothing that was seen in training.
+    lower, upper: the range, cut to the training range.
+    binds_below, binds_above: whether the end lies inside the training range. An end that does not
+        excludes no training value.
     """
 
     lower: Array
@@ -30,13 +30,13 @@ class Ends:
 
 
 def box_ends(_config: Config, member: Member) -> tuple[Array, Array]:
-    """The ends of every box of a member in original units, as they are. → (units, features) each"""
+    """Ends of every box of a member in original units, not rounded. → (units, features) each"""
     to_original = member.scaler.to_original
     return to_original(member.box_lower), to_original(member.box_upper)
 
 
 def readable(lower: Array, upper: Array, features: FeatureSummary) -> Ends:
-    """Ends as people should read them: cut to the training range, whole where the feature is.
+    """Ends for display: cut to the training range, and integers where the feature is.
 
     lower, upper: (…, features) in original units.
     """
@@ -47,11 +47,11 @@ def readable(lower: Array, upper: Array, features: FeatureSummary) -> Ends:
 def readable_for(
     value: Array, ends: Ends, lower: Array, upper: Array, features: FeatureSummary
 ) -> Ends:
-    """Readable ends that a value can be compared with; all arrays (rows, features).
+    """Ends for display beside values; all arrays (rows, features).
 
-    ends: the readable ones; lower, upper: as they are. Where the value itself lies outside of the
-    training range, or is not whole where the feature was, the end on its side stays as it is, so
-    that it says on which side the value lies.
+    ends: the readable ends; lower, upper: the exact ones. Where a value lies outside the training
+    range, the end on that side is not cut; where it is not an integer, the ends are not rounded. So
+    a value always appears on the side of the end where it really lies.
     """
     smallest, largest = training_range(features)
     with np.errstate(invalid="ignore"):
@@ -70,20 +70,20 @@ def readable_for(
 def _readable(
     lower: Array, upper: Array, smallest: Array, largest: Array, whole: NDArray[Any], value: Array
 ) -> Ends:
-    """Arrays of shapes that fit; a value that is not known is NaN."""
+    """All arrays of one shape, or broadcast to it; NaN stands for no value."""
     binds_below, binds_above = lower > smallest, upper < largest
-    # A box that lies wholly beyond the range has no part inside it to cut to.
+    # A box outside the training range does not overlap it, so it cannot be cut to it.
     outside = (lower > largest) | (upper < smallest)
     low = np.where(binds_below | outside | (value < smallest), lower, smallest)
     up = np.where(binds_above | outside | (value > largest), upper, largest)
     with np.errstate(invalid="ignore"):
         to_round = whole & (np.isnan(value) | (value == np.floor(value)))
-    # What float32 arithmetic on the scaled range may have taken from, or added to, a whole number.
+    # Tolerance for the float32 error of ends that should be integers.
     slack = 2e-6 * (largest - smallest)
     low_whole, up_whole = np.ceil(low - slack), np.floor(up + slack)
     to_round = to_round & (low_whole <= up_whole)
     return Ends(
-        np.where(to_round, low_whole, low) + 0.0,  # no minus zero
+        np.where(to_round, low_whole, low) + 0.0,  # turns −0.0 into 0.0
         np.where(to_round, up_whole, up) + 0.0,
         binds_below,
         binds_above,
@@ -91,5 +91,5 @@ def _readable(
 
 
 def training_range(features: FeatureSummary) -> tuple[Array, Array]:
-    """The smallest and largest training value of every feature. → (features,) each"""
+    """Smallest and largest training value of every feature. → (features,) each"""
     return features.quantiles[:, 0], features.quantiles[:, -1]

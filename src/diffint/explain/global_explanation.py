@@ -1,4 +1,4 @@
-"""What the model learned: which features matter, and the constraints it holds normal rows to."""
+"""What the model learned: the importance of features and the ranges of its units."""
 
 from __future__ import annotations
 
@@ -23,29 +23,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class GlobalExplanation(Immutable):
-    """What the model learned, without labels and without asking it anything.
+    """What the model learned. Computed from the fitted model alone, without labels or rows.
 
-    Units are numbered through all members. Arrays are (units, features) over all of them, in
-    original units where they are values.
+    A constraint is the range of one feature in one unit. Units are numbered consecutively over all
+    members. Arrays have shape (units, features) unless stated; values are in original units.
 
-    feature_names: of the features.
-    feature_importance: (features,) how much normal rows are held to, by feature; in [0, 1].
+    feature_names: names of the features.
+    feature_importance: (features,) importance of each feature, in [0, 1].
     importance: support · tightness · stability of every constraint.
     support: share of the training rows that satisfy the constraint.
-    mean_membership: of the training rows in the interval: the soft support.
-    tightness: share of the training range that the constraint rules out.
+    mean_membership: mean membership of the training rows in the interval (soft support).
+    tightness: share of the training range that the constraint excludes.
     stability: agreement of the members on the bounds.
-    lower, upper: where the constraint holds, cut to the training range.
+    lower, upper: the range, cut to the training range.
     binds_below, binds_above: whether the end lies inside the training range.
     coverage: share of the measured rows that satisfy the constraint.
-    joint_coverage: (units, n) share that satisfies a unit's 1, 2, …, n most important ones at once.
-    is_pattern: (units,) whether rows are matched to the unit.
-    box_rows: (units,) training rows wholly inside its box, of `counted_rows`; all 0 where none
-        were counted.
-    coverage_counts: how many rows with a value the coverage was measured on.
-    constant: (features,) whether training knew a single value; no constraint is shown for them.
-    held_out: whether those rows had been left out of the member's training.
-    n_rows, n_members: of the training.
+    joint_coverage: (units, n) share of rows that satisfy a unit's 1, 2, …, n most important
+        constraints together.
+    is_pattern: (units,) whether the unit is a pattern; rows are matched to patterns only.
+    box_rows: (units,) how many of `counted_rows` training rows lie inside the unit's box in every
+        feature; 0 if rows were not counted.
+    counted_rows: number of training rows in that count.
+    coverage_counts: number of rows with a value that the coverage was measured on.
+    constant: (features,) whether the feature had a single value in training; such features get no
+        constraint.
+    held_out: whether the coverage was measured on rows left out of training.
+    n_rows, n_members: number of training rows and of members.
     """
 
     feature_names: tuple[str, ...]
@@ -72,13 +75,13 @@ class GlobalExplanation(Immutable):
 
     @property
     def feature_order(self) -> NDArray[np.intp]:
-        """(features,) most important first."""
+        """(features,) features, most important first."""
         return np.argsort(-self.feature_importance, kind="stable")
 
     def top_units(self, n_units: int = 3, n_constraints: int = 3) -> list[int]:
-        """The units to show: those with the largest sum of their most important constraints.
+        """The units to show: patterns with the largest sum over their most important constraints.
 
-        Only patterns; those about the same features as one above them come only when there are no
+        A pattern whose top features are those of an earlier one is used only if there are too few
         others.
         """
         n_units = check_count(n_units, "units")
@@ -97,15 +100,15 @@ class GlobalExplanation(Immutable):
         return (shown + repeating)[:n_units]
 
     def constraint_order(self, unit: int) -> NDArray[np.intp]:
-        """(features,) a unit's features, the most important constraint first."""
+        """(features,) the unit's features, most important constraint first."""
         return np.argsort(-self.importance[unit], kind="stable")
 
     def to_frame(self, n_units: int = 3, n_constraints: int = 3) -> pandas.DataFrame:
-        """The top constraints of the top units, one line each, most important first.
+        """The top constraints of the top units, one row each, most important first.
 
         Columns: unit, feature, lower, upper, binds_below, binds_above, importance, support,
-        tightness, stability, coverage (alone), joint_coverage (with the unit's constraints above
-        it in the frame; NaN beyond the tenth), box_rows.
+        tightness, stability, coverage (of this constraint), joint_coverage (together with the
+        unit's constraints above it in the frame; NaN beyond the tenth), box_rows.
         """
         import pandas
 
@@ -137,7 +140,7 @@ class GlobalExplanation(Immutable):
         )
 
     def features_to_frame(self) -> pandas.DataFrame:
-        """feature and importance, most important first."""
+        """Importance of every feature, most important first. Columns: feature, importance."""
         import pandas
 
         order = self.feature_order
@@ -149,27 +152,27 @@ class GlobalExplanation(Immutable):
         )
 
     def text(self, n_features: int = 5, n_units: int = 3, n_constraints: int = 3) -> str:
-        """The most important features and constraints in words; never more than asked for."""
+        """The most important features and constraints as text, at most the given numbers."""
         from ..show.wording.learned import model_text
 
         n_features = check_count(n_features, "features")
         return model_text(self, n_features, n_units, n_constraints)
 
     def unit_text(self, unit: int, n_constraints: int = 3) -> list[str]:
-        """A unit's most important constraints, a line each; none on what does not vary."""
+        """A unit's most important constraints, one line each, without constant features."""
         from ..show.wording.learned import unit_lines
 
         unit = check_index(unit, len(self.importance), "unit", "in the model")
         return unit_lines(self, unit, check_count(n_constraints, "constraints"))
 
     def rows_inside(self, unit: int) -> str:
-        """How many training rows lie inside all ranges of a unit, where that was counted."""
+        """How many training rows lie inside all ranges of a unit; empty if not counted."""
         from ..show.wording.ranges import rows_inside
 
         return rows_inside(int(self.box_rows[unit]), self.counted_rows, self.n_rows)
 
     def constraint_text(self, unit: int, feature: int) -> str:
-        """One constraint in words; says when an end, or both, do not bind."""
+        """One constraint as text."""
         from ..show.wording.learned import constraint_text
 
         unit = check_index(unit, len(self.importance), "unit", "in the model")
@@ -177,14 +180,14 @@ class GlobalExplanation(Immutable):
         return constraint_text(self, unit, j)
 
     def plot(self) -> Figure:
-        """The importance of features and of the top units' constraints, as a heat map."""
+        """Heat map of the importance of features and of the top units' constraints."""
         from ..show.plots import importance_heat_map
 
         return importance_heat_map(self)
 
 
 def explain_model(model: FittedModel) -> GlobalExplanation:
-    """Read a fitted model out; nothing is computed but what it already holds."""
+    """Explain a fitted model from its stored statistics."""
     members = model.members
     ends = [readable(*box_ends(model.config, m), model.features) for m in members]
 

@@ -1,4 +1,4 @@
-"""Label-free importance: which constraints matter, without any label or query."""
+"""Importance of constraints and features, computed without labels."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from ..core.scaling import Scaler
 
 Array = NDArray[np.float64]
 
-# Between the mean over the units (1) and the maximum (∞). The maximum of hundreds of units is the
-# luck of one of them; this keeps the order of features from one training to the next
-# (docs/results/explanations.md).
+# Exponent of the power mean over units: 1 is the mean, ∞ the maximum. The maximum over hundreds of
+# units depends on a single one and changes between trainings; with 3 the order of features is
+# stable (docs/results/explanations.md).
 _SOFT_MAXIMUM = 3
 
 
 def tightness(
     lower: NDArray[Any], upper: NDArray[Any], span_lower: Array, span_upper: Array
 ) -> Array:
-    """The share of the training range that a constraint rules out, its ends cut to that range.
+    """Share of the training range that a constraint excludes. → (units, features), in [0, 1]
 
-    lower, upper: (units, features); span_lower, span_upper: (features,) the range, same units
+    lower, upper: (units, features), cut to the training range here; span_lower, span_upper:
+    (features,) the training range, in the same units.
     """
     span = span_upper - span_lower
     width = np.minimum(upper, span_upper) - np.maximum(lower, span_lower)
@@ -36,30 +37,29 @@ def label_free_importance(support: NDArray[Any], tight: Array, stability: NDArra
 
 
 def box_tightness(scaler: Scaler, lower: NDArray[Any], upper: NDArray[Any]) -> Array:
-    """The tightness of every side of boxes in scaled units. lower, upper: (units, features)
+    """Tightness of boxes in scaled units. lower, upper: (units, features) → the same shape
 
-    0 for a constant or a feature that was never seen: there is no range to rule a part of out.
+    0 for a constant feature and for one without training values, which have no range.
     """
     tight = tightness(lower, upper, scaler.lower, scaler.upper)
     return np.where(scaler.varies, tight, 0.0)
 
 
 def member_importance(member: Member) -> Array:
-    """The importance of every side of every box of a member. → (units, features)
+    """Importance of every constraint of a member. → (units, features)
 
-    Its support is the share of training rows for which it holds. The coverage that is shown with it
-    is measured on other rows, so that choosing by importance does not flatter it.
+    The support is the share of training rows that satisfy the constraint. The coverage shown beside
+    it is measured on other rows, so that selecting by importance does not bias it.
     """
     tight = box_tightness(member.scaler, member.box_lower, member.box_upper)
     return label_free_importance(member.training_coverage, tight, member.stability)
 
 
 def feature_importance(model: FittedModel) -> Array:
-    """A soft maximum over the units, averaged over the members. → (features,) in [0, 1]
+    """Soft maximum of the importance over units, averaged over members. → (features,) in [0, 1]
 
-    Support is the mean membership of the training rows here, which ranks features more steadily
-    than counting the rows inside. A constant counts like the nearly constant feature that it
-    would be with a few more rows.
+    The support used here is the mean membership of the training rows: it ranks features more stably
+    than the share of rows inside. A constant feature is treated like a nearly constant one.
     """
     total = np.zeros(model.n_features)
     for member in model.members:

@@ -1,4 +1,4 @@
-"""Why these rows: for each the pattern it comes nearest to, where it leaves it, and what counts."""
+"""Why rows score as they do: nearest pattern, violated ranges, responsible features."""
 
 from __future__ import annotations
 
@@ -31,30 +31,33 @@ _BLOCK_ROWS = 512
 
 @dataclass(frozen=True, eq=False)
 class LocalExplanation(Immutable):
-    """Why rows score as they do: plain arrays, from which texts and frames are made.
+    """Explanations of rows as plain arrays; texts and frames are made from them.
 
-    Arrays are (rows,) or (rows, features), in the order of the rows that were explained.
+    Arrays are (rows,) or (rows, features), in the order of the explained rows.
 
-    feature_names: of the features.
-    score, p_value: the anomaly score, and how rare so high a score is among normal rows.
+    feature_names: names of the features.
+    score, p_value: (rows,) the anomaly score and its conformal p-value.
     threshold: the score above which a row is flagged.
-    unit: the pattern that the row comes nearest to; units are numbered through all members.
-    box_rows: how many of `counted_rows` training rows lie wholly inside its box; 0 where none were
-        counted.
+    unit: (rows,) the row's nearest pattern; units are numbered consecutively over all members.
+    box_rows: (rows,) how many of `counted_rows` training rows lie inside the pattern's box in every
+        feature; 0 if rows were not counted.
     nearest: (rows, members) the nearest pattern of every member.
-    value: the row itself, in original units, NaN where missing.
-    lower, upper: where the pattern's box lies, in original units, cut to the training range.
-    binds_below, binds_above: whether that end lies inside the training range.
-    peers: how many of those rows with a value lie inside the box in all other features;
-        peers_inside: how many of these also lie between the two.
-    side: −1 below, 0 inside, 1 above.
-    distance: how far outside, in original units, 0 inside.
-    expected: what the model makes of the cell, in original units.
-    share: of the score, that the feature carries; a row's shares sum to 1, unless its score is 0.
-    responsibility: what the features are ranked by, most responsible first.
-    constant, whole: (features,) whether training knew a single value, only whole numbers.
-    counted_rows, n_rows: training rows that were counted, and all of them.
-    held_out: whether the p-values rest on rows that training had not seen.
+    value: (rows, features) the row in original units, NaN where missing.
+    lower, upper: (rows, features) the pattern's ranges in original units, cut to the training
+        range.
+    binds_below, binds_above: (rows, features) whether that end lies inside the training range.
+    peers: (rows, features) how many counted rows have a value in this feature and lie inside the
+        box in all other features; peers_inside: how many of them lie inside it in this one too.
+    side: (rows, features) −1 below the range, 0 inside, 1 above.
+    distance: (rows, features) distance to the range in original units, 0 inside.
+    expected: (rows, features) the value that the model expects, in original units.
+    share: (rows, features) the feature's share of the score; a row's shares sum to 1 unless its
+        score is 0.
+    responsibility: (rows, features) ranks the features of a row, largest first.
+    constant, whole: (features,) whether the feature had a single value in training; whether it had
+        only whole numbers.
+    counted_rows, n_rows: number of training rows that were counted, and of all training rows.
+    held_out: whether the p-values are based on rows left out of training.
     """
 
     feature_names: tuple[str, ...]
@@ -99,17 +102,17 @@ class LocalExplanation(Immutable):
         return np.argsort(-self.responsibility, axis=1, kind="stable")
 
     def features_for(self, part: float = 0.8) -> NDArray[np.int64]:
-        """(rows,) how many features it takes, largest first, to make up that part of the score."""
+        """(rows,) the smallest number of features whose shares sum to at least `part`."""
         if not 0 < part <= 1:
             raise InputError(f"part={part!r} must be above 0 and at most 1")
         cumulated = np.cumsum(-np.sort(-self.share, axis=1), axis=1)
         return 1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1)
 
     def to_frame(self, n_features: int | None = None) -> pandas.DataFrame:
-        """One line per (row, feature), each row's most responsible feature first.
+        """One line per (row, feature), most responsible feature of each row first.
 
         Columns: row, feature, value, lower, upper, side, distance, share, unit.
-        n_features: how many of each row's features, all by default.
+        n_features: number of features per row, all by default.
         """
         import pandas
 
@@ -139,9 +142,9 @@ class LocalExplanation(Immutable):
         )
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
-        """The reasons in words: of one row (counted from 0), or of all of them.
+        """The explanation as text, of one row (counted from 0) or of all rows.
 
-        n_reasons: how many features to name at most.
+        n_reasons: largest number of features to name.
         """
         if row is None:
             return "\n\n".join(self.text(i, n_reasons) for i in range(len(self)))
@@ -151,28 +154,28 @@ class LocalExplanation(Immutable):
         return "\n".join(lines)
 
     def plot(self, row: int, n_features: int = 10) -> Figure:
-        """A waterfall of a row's score, feature by feature."""
+        """Waterfall plot of a row's score, one bar per feature."""
         from ..show.plots import waterfall
 
         return waterfall(self, row, n_features)
 
     def headline(self, row: int) -> str:
-        """A row's score and pattern in a sentence or two."""
+        """A row's score and nearest pattern in two sentences."""
         from ..show.wording.reasons import headline
 
         return headline(self, check_index(row, len(self), "row", "explained"))
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
-        """A row's most responsible features, a sentence each; at most `n_reasons`.
+        """One sentence for each of a row's most responsible features, at most `n_reasons`.
 
-        Features that carry nothing are not named.
+        Features with responsibility 0 are skipped.
         """
         row = check_index(row, len(self), "row", "explained")
         order = self.order[row][: check_count(n_reasons, "reasons")]
         return [self.reason(row, int(j)) for j in order if self.responsibility[row, j] > 0]
 
     def reason(self, row: int, feature: int) -> str:
-        """What there is to say about one cell."""
+        """One sentence about one feature of a row."""
         from ..show.wording.reasons import reason
 
         row = check_index(row, len(self), "row", "explained")
@@ -181,7 +184,7 @@ class LocalExplanation(Immutable):
         )
 
     def brief(self, row: int, n_reasons: int = 3) -> str:
-        """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
+        """A row's most responsible features on one line: ``a = 9 above 2–5 (40 %); b = …``"""
         from ..show.wording.reasons import brief
 
         return brief(self, row, n_reasons)
@@ -229,7 +232,7 @@ def explain_rows(
     prepared: PreparedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
 ) -> LocalExplanation:
     """Explain rows in original units. x: (rows, features)"""
-    x = np.array(x, dtype=np.float64)  # a copy: the explanation is to outlive the caller's rows
+    x = np.array(x, dtype=np.float64)  # a copy, so that the caller may change the rows later
     model, packed = prepared.model, prepared.packed
     score, parts = packed.parts(x, n_jobs)
     found = packed.explained(x, n_jobs)
@@ -241,13 +244,13 @@ def explain_rows(
     binds_below, binds_above = np.empty((2, *x.shape), dtype=bool)
 
     def explain_block(start: int) -> None:
-        """What is made of single cells; of few rows at a time, so that all of it stays in cache."""
+        """Cell by cell, a few rows at a time, so that all arrays stay in cache."""
         rows = slice(start, start + _BLOCK_ROWS)
         unit = matches.member[rows] * n_units + matches.unit[rows]
         value, sides = x[rows], np.sign(matches.excess[rows]).astype(np.int8)
         ends = boxes.ends_for(unit, value, model.features)
         lower, upper = ends.lower, ends.upper
-        # The side was decided in scaled float32; the ends may not say otherwise in the last digit.
+        # The side comes from scaled float32 values; adjust the ends so that they agree with it.
         inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(lower)
         np.copyto(lower, np.fmin(lower, value), where=inside)
         np.copyto(upper, np.fmax(upper, value), where=inside)

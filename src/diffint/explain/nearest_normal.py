@@ -1,4 +1,4 @@
-"""What would have made a flagged row normal: the fewest features to change, and to what."""
+"""Counterfactuals: the fewest feature changes that make a flagged row normal."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-N_CANDIDATES = 8  # the most responsible features of a row: those that changes are sought among
-_DIGITS = 4  # of the training range that a suggested value is rounded to
-_HALVINGS = 12  # of the way back to the row's own values
-_SETS_PER_BLOCK = 20_000  # changed rows that are scored at a time
+N_CANDIDATES = 8  # only the most responsible features of a row are changed
+_DIGITS = 4  # suggested values are rounded to 10⁻⁴ of the training range or finer
+_HALVINGS = 12  # bisection steps towards the row's own values
+_SETS_PER_BLOCK = 20_000  # changed rows scored at a time
 
 
 @dataclass(frozen=True)
 class Change:
-    """One feature of one row: its value, and the nearest one found that makes the row normal."""
+    """One feature of one row: its value and the suggested one."""
 
     feature: int
     value: float
@@ -41,13 +41,12 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class NearestNormal(Immutable):
-    """For each row the smallest set of changes found that brings it under the threshold.
+    """For each row the smallest set of changes found after which it is not flagged.
 
-    feature_names: of the features; threshold: the score above which a row is flagged.
-    score, new_score: (rows,) before and after; NaN after where nothing was found.
-    changes: per row the changes, empty for a row that is not flagged or has no such set.
-    found: (rows,) whether the row is normal, as it is or after the changes.
-    max_changes: how many features were allowed to change.
+    feature_names: names of the features; threshold: the score above which a row is flagged.
+    score, new_score: (rows,) before and after the changes; new_score is NaN if none were found.
+    changes: the changes of each row; empty if it is not flagged or none were found.
+    max_changes: largest number of features that may change.
     """
 
     feature_names: tuple[str, ...]
@@ -62,12 +61,12 @@ class NearestNormal(Immutable):
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
-        """(rows,) whether the row, as it is, scores above the threshold."""
+        """(rows,) whether the unchanged row scores above the threshold."""
         return self.score > self.threshold
 
     @property
     def found(self) -> NDArray[np.bool_]:
-        """(rows,) whether the row is normal, as it is or after the changes."""
+        """(rows,) whether the row is normal, unchanged or after the changes."""
         return ~np.isnan(self.new_score)
 
     def to_frame(self) -> pandas.DataFrame:
@@ -86,7 +85,7 @@ class NearestNormal(Immutable):
         return frame.astype(dict.fromkeys(columns[2:], float) | {"row": int})
 
     def text(self, row: int | None = None) -> str:
-        """In words: of one row (counted from 0), or of all of them."""
+        """The changes as text, of one row (counted from 0) or of all rows."""
         from ..show.wording.changes import changes_text
 
         if row is None:
@@ -101,12 +100,13 @@ def nearest_normal(
     max_changes: int = 3,
     n_jobs: int = 1,
 ) -> NearestNormal:
-    """Search the smallest change that makes each flagged row normal. x: (rows, features)
+    """Find the smallest change that makes each flagged row normal. x: (rows, features)
 
-    All sets of one, then two, … of a row's most responsible features are tried. What they are
-    changed to is what the model expects of them when they are missing; then the way back to the
-    row's own values is halved as long as the row stays normal. Of the sets of the smallest size
-    the one that moves least, in scaled units, is kept; every suggestion has been scored.
+    Tries all sets of one, then two, … of a row's most responsible features. They are changed to
+    the values that the model reconstructs when they are missing, then moved back towards the row's
+    own values by bisection as long as the row stays normal. Of the successful sets of the smallest
+    size, the one with the smallest total change relative to the training ranges is kept. Every
+    suggestion has been scored.
     """
     if isinstance(max_changes, bool) or not isinstance(max_changes, (int, np.integer)):
         raise InputError(f"max_changes={max_changes!r} must be a whole number of at least 1")
@@ -138,12 +138,12 @@ def nearest_normal(
 
 
 def _subsets(n_features: int, size: int) -> list[Subset]:
-    """The places, among a row's candidates, that change together."""
+    """All sets of `size` positions among a row's candidates."""
     return list(combinations(range(min(N_CANDIDATES, n_features)), size))
 
 
 class _Search:
-    """One size of sets at a time, all sets of all rows scored together."""
+    """Searches sets of one size; all sets of all rows are scored together."""
 
     def __init__(self, prepared: PreparedModel, threshold: float, n_jobs: int) -> None:
         self._prepared, self._threshold, self._n_jobs = prepared, threshold, n_jobs
@@ -153,9 +153,9 @@ class _Search:
     def smallest_changes(
         self, x: Array, candidates: NDArray[np.intp], size: int
     ) -> tuple[list[tuple[Change, ...]], Array]:
-        """For each flagged row the least set of this size, empty where there is none.
+        """For each flagged row the best set of this size, empty if there is none; new scores.
 
-        candidates: (rows, n) the features that may change
+        x: (rows, features); candidates: (rows, n) the features that may change
         """
         n_rows, n_features = x.shape
         subsets = np.array(_subsets(n_features, size), dtype=np.intp)  # (sets, size)
@@ -171,8 +171,8 @@ class _Search:
         usable &= np.isfinite(target).all(axis=1)
         row, features, own, target = row[usable], features[usable], own[usable], target[usable]
 
-        def settled(part: Array) -> tuple[Array, Array]:
-            """Values that part of the way to the target, whole where they must be; their scores."""
+        def moved(part: Array) -> tuple[Array, Array]:
+            """Values at this fraction (sets,) of the way to the target, rounded; their scores."""
             values = own + part[:, None] * (target - own)
             values = self._rounded(values, own, features)
             changed = x[row]
@@ -180,14 +180,14 @@ class _Search:
             return values, anomaly_scores(self._prepared, changed, self._n_jobs)
 
         part = np.ones(len(row))
-        values, scores = settled(part)
+        values, scores = moved(part)
         normal = scores <= self._threshold
         row, features, own, target = row[normal], features[normal], own[normal], target[normal]
         part, values, scores = part[normal], values[normal], scores[normal]
         low = np.zeros(len(row))
         for _ in range(_HALVINGS):
             middle = (low + part) / 2
-            tried, tried_scores = settled(middle)
+            tried, tried_scores = moved(middle)
             stays = tried_scores <= self._threshold
             low = np.where(stays, low, middle)
             part = np.where(stays, middle, part)
@@ -197,7 +197,7 @@ class _Search:
             effort = (np.abs(values - own) / self._span[features]).sum(axis=1)
         found: list[tuple[Change, ...]] = [()] * n_rows
         new_scores = np.full(n_rows, np.nan)
-        for i in np.argsort(-effort, kind="stable"):  # the least effort comes last and stays
+        for i in np.argsort(-effort, kind="stable"):  # the smallest comes last and overwrites
             found[row[i]] = tuple(
                 Change(int(j), float(before), float(after))
                 for j, before, after in zip(features[i], own[i], values[i], strict=True)
@@ -206,15 +206,17 @@ class _Search:
         return found, new_scores
 
     def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
-        """Values as they will be written, rounded away from the row's own: whole numbers where
-        training had nothing else, otherwise to a ten-thousandth of the training range or less.
+        """Values rounded for display, away from the row's own value.
+
+        To whole numbers for features that had only those in training, otherwise to 10⁻⁴ of the
+        training range or finer.
         """
         exponent = np.floor(np.log10(self._span[features])) - _DIGITS
         whole = self._features.whole[features]
         step = 10.0 ** np.clip(np.where(whole, 0.0, exponent), -300, 300)
         with np.errstate(over="ignore", invalid="ignore"):
             steps = values / step
-            # Rounding may not carry a value that lies on a step to the next one.
+            # A value that is already a multiple of the step must not move to the next one.
             nearest = np.round(steps)
             steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
             rounded = np.where(values > own, np.ceil(steps), np.floor(steps)) * step
@@ -226,7 +228,7 @@ class _Search:
 
 
 def _original_span(features: FeatureSummary) -> Array:
-    """(features,) the width of the training range, 1 where there is none."""
+    """(features,) width of the training range, 1 where a feature has none."""
     smallest, largest = training_range(features)
     with np.errstate(over="ignore"):
         span = largest - smallest

@@ -1,11 +1,11 @@
-"""Which features are responsible for a row's anomaly?
+"""Responsibility: how strongly each feature of a row causes its anomaly.
 
-The plain reconstruction error of a feature answers badly where one wrong value changes the
-reconstruction of all the others: a single distant coordinate rules out every unit that the row
-otherwise belongs to. So the row is encoded again in a way that lets no feature do that: a
-membership counts at least a floor, and beyond an interval's edge it makes no difference how far.
-The units that match *most* of the row then win, and a feature is as responsible as its value is
-far from what they reconstruct (docs/results/explain_quality.md has what that gains).
+The plain reconstruction error of a feature misleads when one wrong value changes the reconstruction
+of all others: a single distant value excludes every unit that the row otherwise belongs to. So the
+row is encoded again with memberships bounded from below by a floor; beyond an interval's edge the
+distance then makes no difference. The units that match *most* of the row win, and a feature's
+responsibility is the distance of its value from what they reconstruct. Measured in
+docs/results/explain_quality.md.
 """
 
 from __future__ import annotations

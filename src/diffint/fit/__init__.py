@@ -1,1 +1,1 @@
-"""From a table of normal rows to a fitted model: split, train, measure, calibrate."""
+"""Fitting a model on a table of normal rows: split, train, measure, calibrate."""

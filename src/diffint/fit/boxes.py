@@ -1,4 +1,4 @@
-"""The readable boxes of a member: how far they reach, and which rows lie inside."""
+"""The boxes of a member: which units are patterns, their size, and the rows inside."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..engine.cpu.interval_layer import gradients
 from ..score.nearest_pattern import own_units, reaches
 
 _SMALLEST_SCALE = 1e-3
-_FEWEST_ROWS = 2  # that fit the box of a pattern
+_FEWEST_ROWS = 2  # a pattern's box contains at least this many training rows
 
 Array = NDArray[np.float32]
 
 
 def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float) -> Array:
-    """Mean membership over the present cells, 1 where a feature has none.
+    """Mean membership of the values that are present, 1 for a feature without values.
 
     rows: (rows, features) scaled; lower, upper: (units, features) → (units, features)
     """
@@ -30,7 +30,7 @@ def mean_memberships(rows: Array, lower: Array, upper: Array, temperature: float
 
 
 def coverages(rows: Array, lower: Array, upper: Array) -> Array:
-    """Share of the present values between the bounds, 1 where there are none.
+    """Share of the present values that lie between the bounds, 1 for a feature without values.
 
     rows: (rows, features) scaled; lower, upper: (units, features) → (units, features)
     """
@@ -46,9 +46,10 @@ def coverages(rows: Array, lower: Array, upper: Array) -> Array:
 
 
 def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray[Any]) -> Array:
-    """Share of rows between a unit's 1, 2, … most important bounds together; → (units, n)
+    """Share of rows inside a unit's 1, 2, … most important ranges together. → (units, n)
 
-    Of the rows that have a value in each of them, 1 where there are none.
+    Only rows with a value in each of these features are counted; 1 if there are none.
+    rows: (rows, features) scaled; lower, upper, importance: (units, features)
     """
     depth = joint_depth(rows.shape[1])
     order = np.argsort(-importance, axis=1, kind="stable")[:, :depth]
@@ -63,9 +64,11 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
 
 
 class Counts(NamedTuple):
-    """Rows inside boxes; see `compiled.boxes.count_inside`.
+    """Numbers of rows inside boxes.
 
-    inside: (units,); peers, peers_inside: (units, features)
+    inside: (units,) rows inside the box in every feature.
+    peers: (units, features) rows with a value in this feature that are inside in all others.
+    peers_inside: (units, features) those of them that are inside in this feature too.
     """
 
     inside: NDArray[np.int64]
@@ -74,7 +77,7 @@ class Counts(NamedTuple):
 
 
 def count_peers(rows: Array, lower: Array, upper: Array) -> Counts:
-    """Rows wholly inside each box, and rows inside all its sides but perhaps one.
+    """Count the rows inside each box, and those inside it in all features but possibly one.
 
     rows: (rows, features) scaled; lower, upper: (units, features)
     """
@@ -85,10 +88,10 @@ def count_peers(rows: Array, lower: Array, upper: Array) -> Counts:
 
 
 class Boxes(NamedTuple):
-    """What is known of a member's boxes.
+    """The boxes of a member.
 
-    is_pattern: (units,); scale: of the half-widths; lower, upper: (units, features); counts: of the
-    rows inside them.
+    is_pattern: (units,); scale: factor on the half-widths; lower, upper: (units, features);
+    counts: numbers of rows inside.
     """
 
     is_pattern: NDArray[np.bool_]
@@ -107,13 +110,13 @@ def find_boxes(
     temperature: float,
     coverage: float,
 ) -> Boxes:
-    """Which units are patterns, and how far their boxes must reach to cover rows left out.
+    """Find the patterns among the units, and scale the boxes to cover the left-out rows.
 
-    A pattern is a unit whose box several training rows fit: what a single row fits is no pattern.
-    Where there is none such, every unit is.
+    A pattern is a unit whose box contains at least two training rows. If there is none, every unit
+    is a pattern.
 
     rows: (rows, features) to count; clipped, unclipped: (rows, features) to be covered; center,
-    half_width: (units, features), all scaled
+    half_width: (units, features); all scaled. coverage: share of rows to cover.
     """
     lower, upper = center - half_width, center + half_width
     allowed = np.ones(len(center), dtype=bool)
@@ -125,17 +128,18 @@ def find_boxes(
         fitting = counts.inside >= _FEWEST_ROWS
         if not allowed.all() or not fitting.any() or fitting.all():
             return Boxes(allowed, scale, center - reach, center + reach, counts)
-        allowed = fitting  # and once more, with those alone
+        allowed = fitting  # repeat once, matching rows to these units only
 
 
 def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
-    """The factor on the half-widths with which that share of rows like these lies inside.
+    """Factor on the half-widths for which a share `coverage` of new rows lies inside.
 
-    Conformal: of n exchangeable rows the ⌈(n + 1)·coverage⌉-th smallest reach bounds that of a
-    new one with at least this probability. 1 where no coverage is asked for.
+    reach: (rows,) the factor that each row needs. Conformal: for n exchangeable rows, the
+    ⌈(n + 1)·coverage⌉-th smallest reach is not below that of a new row with probability at least
+    `coverage`. A coverage of 0 gives 1.
     """
     if coverage == 0.0 or not len(reach):
         return 1.0
     rank = min(int(np.ceil((len(reach) + 1) * coverage)), len(reach))
-    # A row that sits on every center is no reason for boxes without extent.
+    # Rows exactly at the centers would give boxes of width 0.
     return float(max(np.sort(reach)[rank - 1], _SMALLEST_SCALE))

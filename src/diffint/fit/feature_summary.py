@@ -1,4 +1,4 @@
-"""What is kept of the training columns, so that nothing later needs the training rows."""
+"""Statistics of the training columns, kept so that the training rows need not be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ..core.model import N_BINS, QUANTILE_LEVELS, FeatureSummary
 
 
 def summarise_features(x: NDArray[Any]) -> FeatureSummary:
-    """Quantiles, histogram, missing share and wholeness of every column of x (rows, features)."""
+    """Summarise every column: quantiles, histogram, missing share, whether all values are whole.
+
+    x: (rows, features)
+    """
     n_rows, n_features = x.shape
     quantiles = np.full((n_features, len(QUANTILE_LEVELS)), np.nan)
     edges = np.full((n_features, N_BINS + 1), np.nan)
@@ -32,7 +35,7 @@ def summarise_features(x: NDArray[Any]) -> FeatureSummary:
 
 def _histogram(column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     smallest, largest = column.min(), column.max()
-    # Halves first: the difference of two huge values may overflow.
+    # Computed with halves: the difference of two huge values may overflow.
     edges = (np.linspace(smallest / 2, largest / 2, N_BINS + 1)) * 2
     edges[0], edges[-1] = smallest, largest
     position = np.searchsorted(edges, column, side="right") - 1

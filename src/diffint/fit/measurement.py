@@ -1,4 +1,4 @@
-"""Trained networks to members: everything that is measured about them once, after training."""
+"""Measures trained networks and builds the model's members from them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
 from .unit_matching import stabilities
 
-_COUNTED_ROWS = 20_000  # rows inside boxes are counted among at most this many
-_MEASURED_ROWS = 10_000  # boxes and coverage are measured on at most this many
+_COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted
+_MEASURED_ROWS = 10_000  # largest sample on which boxes and coverage are measured
 
 
 def measure_members(
@@ -29,10 +29,10 @@ def measure_members(
     runs: list[TrainingRun],
     trained: list[TrainedMember],
 ) -> tuple[Member, ...]:
-    """One member for every trained network.
+    """Build one member for every trained network.
 
-    x: (rows, features) in original units; train, left_out: the rows that a member trained on, and
-    those that it did not see.
+    x: (rows, features) in original units; train, left_out: per member the indices of the rows it
+    was trained on, and of those left out.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -44,8 +44,8 @@ def measure_members(
         rng = np.random.default_rng(i)
         everything = np.concatenate([train[i], left_out[i]])
         counted = x[at_most(everything, _COUNTED_ROWS, rng)]
-        unseen = x[at_most(left_out[i], _MEASURED_ROWS, rng)]
-        seen = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
+        left_out_sample = x[at_most(left_out[i], _MEASURED_ROWS, rng)]
+        train_sample = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
         members.append(
             _measure_member(
                 config,
@@ -53,8 +53,8 @@ def measure_members(
                 result,
                 stability[i].astype(np.float32),
                 rows=run.rows,
-                seen=seen,
-                unseen=unseen,
+                train_sample=train_sample,
+                left_out_sample=left_out_sample,
                 counted=counted,
             )
         )
@@ -68,19 +68,21 @@ def _measure_member(
     stability: NDArray[np.float32],
     *,
     rows: NDArray[np.float32],
-    seen: NDArray[np.float32],
-    unseen: NDArray[Any],
+    train_sample: NDArray[np.float32],
+    left_out_sample: NDArray[Any],
     counted: NDArray[Any],
 ) -> Member:
-    """Boxes, coverage and counts of one network.
+    """Measure boxes, coverage and counts of one network.
 
-    rows: (rows, features) trained on, scaled; seen: enough of them to measure on; unseen: (rows,
-    features) left out, in original units, none of them where all were trained on; counted: (rows,
-    features) of both, in original units.
+    rows: (rows, features) training rows, scaled; train_sample: a sample of them; left_out_sample:
+    (rows, features) left-out rows in original units, empty if there are none; counted: (rows,
+    features) a sample of both in original units.
     """
     center, half_width = result.parameters.center, result.parameters.half_width
-    held_out = len(unseen) > 0
-    clipped, measured = scaler.transform(unseen) if held_out else (seen, seen)
+    held_out = len(left_out_sample) > 0
+    clipped, measured = (
+        scaler.transform(left_out_sample) if held_out else (train_sample, train_sample)
+    )
     boxes = find_boxes(
         scaler.transform(counted)[1],
         clipped,
@@ -90,7 +92,7 @@ def _measure_member(
         config.temperature,
         config.box_coverage,
     )
-    training_coverage = coverages(seen, boxes.lower, boxes.upper)
+    training_coverage = coverages(train_sample, boxes.lower, boxes.upper)
     tightness = box_tightness(scaler, boxes.lower, boxes.upper)
     importance = label_free_importance(training_coverage, tightness, stability)
     return Member(

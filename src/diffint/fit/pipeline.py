@@ -1,4 +1,4 @@
-"""A table of normal rows to a `FittedModel`: split, scale, train, measure, calibrate."""
+"""Fits a `FittedModel` on a table: split, scale, train, measure, calibrate."""
 
 from __future__ import annotations
 
@@ -36,16 +36,19 @@ from .measurement import measure_members
 from .progress import compiling_progress, training_progress
 from .sampling import Rows, at_most
 
-LEFT_OUT_SHARE = 0.2  # of the rows, for calibration
+LEFT_OUT_SHARE = 0.2  # share of the rows left out for calibration
 _FEWEST_ROWS_TO_SPLIT = 5
-_FLAGGED_ROWS = 10_000  # a certificate's flags are measured on at most this many
-_LEAST_FALL = 1e-6  # of the loss, from the first epoch to the last
-_STILL = 1e-3  # mean movement of the centers, in scaled units, below which nothing was learned
+_FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
+_LEAST_FALL = 1e-6  # smallest relative decrease of the loss without a warning
+_LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without a warning
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which rows each member trains on and which it leaves out; indices into the table."""
+    """Indices of the rows each member is trained on, and of those left out.
+
+    kind: "members", "holdout" or "training".
+    """
 
     kind: str
     train: list[Rows]
@@ -54,7 +57,11 @@ class Split:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to fit on (rows, features), those of them to leave out, and all the randomness."""
+    """What to fit.
+
+    x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
+    source of randomness.
+    """
 
     x: NDArray[Any]
     anomalies: NDArray[np.bool_]
@@ -70,7 +77,7 @@ def fit_model(
     n_jobs: int = 1,
     verbose: int = 0,
 ) -> FittedModel:
-    """Fit on the rows of the task that are not marked as anomalies."""
+    """Fit a model on the rows of the task that are not marked as anomalies."""
     prepared = _SplitTask(task, feature_names, config)
     resolved, engine = prepared.resolved, engine_for(device)
     kind = FitKind(
@@ -86,13 +93,13 @@ def fit_model(
 def fit_models(
     tasks: list[Task], feature_names: list[str], config: Config, device: str
 ) -> list[FittedModel]:
-    """The model of every task, as `fit_model` would give it, all their members trained together.
+    """Fit several tasks, training all their members together; same models as from `fit_model`.
 
-    For a GPU, which trains many small networks in the time of one.
+    Useful on a GPU, which trains many small networks in the time of one.
     """
     prepared = [_SplitTask(task, feature_names, config) for task in tasks]
     trained: dict[int, list[TrainedMember]] = {}
-    # Tables of other sizes may train for other numbers of epochs.
+    # The number of epochs may depend on the size of the table.
     for resolved in dict.fromkeys(p.resolved for p in prepared):
         alike = [i for i, p in enumerate(prepared) if p.resolved == resolved]
         together = iter(
@@ -104,7 +111,7 @@ def fit_models(
 
 
 class _SplitTask:
-    """A task split and scaled: its members' training runs, and how their results make a model."""
+    """A task after splitting and scaling, with the training runs of its members."""
 
     def __init__(self, task: Task, feature_names: list[str], config: Config) -> None:
         self.started = time.perf_counter()
@@ -114,9 +121,10 @@ class _SplitTask:
         self.usable = np.flatnonzero(~task.anomalies & ~blank)
         self.n_blank = int((blank & ~task.anomalies).sum())
         if len(self.usable) < 2:
+            verb = "has" if len(self.usable) == 1 else "have"
             raise InputError(
-                f"only {len(self.usable)} of {len(x)} rows have any value and are not marked as "
-                "anomalies; at least 2 are needed to train on"
+                f"only {len(self.usable)} of {counted(len(x), 'row')} {verb} any value and no "
+                "anomaly mark; training needs at least 2 such rows"
             )
         _warn_about_table(x, self.usable, feature_names, self.n_blank)
         self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
@@ -137,7 +145,7 @@ class _SplitTask:
         return largest / self.config.temperature > SAFE_EXPONENT
 
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
-        """Measure and calibrate the trained members."""
+        """Measure and calibrate the trained members, and build the model."""
         _warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
         members = measure_members(
@@ -172,14 +180,18 @@ class _SplitTask:
 
 
 def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
-    """Decide who trains on what. Left-out windows of a random order, spread evenly."""
+    """Choose the training rows of each member.
+
+    With calibration by members, each leaves out another window of a random order of the rows; the
+    windows are spaced evenly.
+    """
     n_rows, n_members = len(usable), config.n_members
     n_left = int(LEFT_OUT_SHARE * n_rows)
     if config.calibration == "training" or n_rows < _FEWEST_ROWS_TO_SPLIT:
         if config.calibration != "training":
             warn(
-                f"{n_rows} rows are too few to leave some out for calibration: the threshold comes "
-                "from the training rows and is optimistic",
+                f"{n_rows} rows are too few to leave some out for calibration; the threshold is "
+                "computed from the training rows and is optimistic",
                 CalibrationWarning,
             )
         nothing = np.empty(0, dtype=np.intp)
@@ -199,7 +211,7 @@ def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
 def calibrate(
     prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int, rng: np.random.Generator
 ) -> Calibration:
-    """Scores of inliers: of rows left out, by the members that left them out."""
+    """Calibration scores: left-out rows, scored by the members that were not trained on them."""
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
         for i, rows in enumerate(split.left_out):
@@ -236,7 +248,8 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
         varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
     if not varies.any():
         warn(
-            "every column is constant: the detector can only tell values that differ from it",
+            "every column is constant; the detector can only find values that differ from the "
+            "constants",
             InputWarning,
         )
 
@@ -247,14 +260,13 @@ def _warn_about_training(trained: list[TrainedMember]) -> None:
     if len(trained[0].history) > 1 and last > first * (1 - _LEAST_FALL):
         warn(
             f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
-            "train longer or with another learning_rate",
+            "increase epochs or change learning_rate",
             TrainingWarning,
         )
     moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
-    if moved < _STILL:
+    if moved < _LEAST_MOVEMENT:
         warn(
-            f"the intervals hardly moved from their start (centers by {moved:.2g} on average, in "
-            "scaled units): they were not learned, and reading them explains little; train longer "
-            "or with a larger learning_rate",
+            f"the intervals hardly moved during training (centers by {moved:.2g} on average, in "
+            "scaled units), so explanations are not meaningful; increase epochs or learning_rate",
             TrainingWarning,
         )

@@ -1,4 +1,4 @@
-"""Rows of a table by number, and a sample of them where all would be too many."""
+"""Random samples of row indices."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Rows = NDArray[np.intp]
 
 
 def at_most(rows: Rows, limit: int, rng: np.random.Generator) -> Rows:
-    """All the rows, or so many of them, chosen at random."""
+    """All rows, or a random sample of `limit` rows if there are more."""
     return rows if len(rows) <= limit else rng.choice(rows, limit, replace=False)

@@ -1,1 +1,1 @@
-"""What people see: wording, plots and the report."""
+"""Output for people: texts, plots and the HTML report."""

@@ -1,4 +1,4 @@
-"""A headless Chromium, steered through its DevTools protocol."""
+"""A headless Chromium, controlled through its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 import websocket
 
-_WAIT = 20.0  # seconds for the browser to start or to answer
+_WAIT = 20.0  # seconds to wait for the browser to start or to answer
 
 
 def find_chromium() -> str | None:
-    """The first of the usual commands that exists."""
+    """Path of the first installed browser command, or None."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     return next(filter(None, map(shutil.which, names)), None)
 
 
 class Browser:
-    """One page of one browser; `events` keeps all that it reported."""
+    """One page of one browser; `events` contains all its events."""
 
     def __init__(self, command: str, profile: Path) -> None:
         self._process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Browser:
             raise
 
     def _address(self, profile: Path) -> str:
-        """Where the browser listens; it writes that into its profile."""
+        """The browser's websocket address, which it writes to its profile."""
         port_file, end = profile / "DevToolsActivePort", time.monotonic() + _WAIT
         while time.monotonic() < end:
             if port_file.exists() and len(lines := port_file.read_text().split("\n")) > 1:
@@ -61,7 +61,7 @@ class Browser:
         raise RuntimeError("Chromium did not start")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the protocol and its answer."""
+        """Send one protocol command and return the answer."""
         self._last += 1
         message: dict[str, Any] = {"id": self._last, "method": method, "params": params}
         if self._session:
@@ -76,13 +76,13 @@ class Browser:
             self.events.append(answer)
 
     def open(self, page: Path) -> None:
-        """Load a file and forget what was reported before."""
+        """Load a file and clear the events."""
         self.events.clear()
         self.call("Page.navigate", url=page.as_uri())
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; what it throws is raised."""
+        """The value of a JavaScript expression; an exception in it raises RuntimeError."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -91,7 +91,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until a JavaScript expression holds."""
+        """Wait until a JavaScript expression is true."""
         end = time.monotonic() + _WAIT
         while not self.evaluate(expression):
             if time.monotonic() > end:
@@ -99,12 +99,12 @@ class Browser:
             time.sleep(0.02)
 
     def settle(self) -> None:
-        """Until the page has been drawn once more."""
+        """Wait until the page has been drawn again."""
         frame = "requestAnimationFrame(() => requestAnimationFrame(done))"
         self.evaluate(f"new Promise((done) => {frame})")
 
     def click(self, selector: str) -> None:
-        """A real click in the middle of an element."""
+        """Click in the middle of an element with the mouse."""
         found = json.dumps(selector)
         self.evaluate(
             f"document.querySelector({found}).scrollIntoView({{block: 'center', "
@@ -119,7 +119,7 @@ class Browser:
         self.settle()
 
     def press(self, key: str) -> None:
-        """A real key: "Tab", "Enter" or "Space"."""
+        """Press a key: "Tab", "Enter" or "Space"."""
         code, text = {"Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " ")}[key]
         name = " " if key == "Space" else key
         for kind in ("keyDown", "keyUp"):
@@ -131,7 +131,7 @@ class Browser:
         self.settle()
 
     def type(self, text: str) -> None:
-        """Text into the element that has the focus."""
+        """Type text into the element that has the focus."""
         self.call("Input.insertText", text=text)
         self.settle()
 
@@ -143,23 +143,23 @@ class Browser:
         self.settle()
 
     def prefer(self, scheme: str) -> None:
-        """ "light" or "dark", as the system would say it."""
+        """Set the system's colour scheme, "light" or "dark"."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
         self.settle()
 
     def screenshot(self, whole: bool = False) -> bytes:
-        """What is seen, or the whole page, as PNG."""
+        """The visible part or the whole page as PNG."""
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         return base64.b64decode(answer["data"])
 
     def pdf(self) -> bytes:
-        """The page as it prints."""
+        """The printed page."""
         answer = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
         return base64.b64decode(answer["data"])
 
     def problems(self) -> list[str]:
-        """Errors and warnings of the console, and requests to anything but the file itself."""
+        """Errors and warnings of the console, and requests for anything but the file itself."""
         found = []
         for event in self.events:
             method, params = event.get("method", ""), event.get("params", {})
@@ -171,11 +171,11 @@ class Browser:
                 found.append(str(params["entry"]))
             if method == "Network.requestWillBeSent":
                 url = params["request"]["url"]
-                found += [] if url.startswith(("file:", "data:")) else [f"asked for {url}"]
+                found += [] if url.startswith(("file:", "data:")) else [f"request for {url}"]
         return found
 
     def close(self) -> None:
-        """End the browser that was started here."""
+        """End this browser."""
         try:
             self.call("Browser.close")
         except (RuntimeError, OSError, websocket.WebSocketException):

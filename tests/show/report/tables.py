@@ -1,4 +1,4 @@
-"""Scored tables to report on."""
+"""Scored tables for the report tests, and readers of the generated HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOMENT = datetime(2026, 3, 1, 14, 5, tzinfo=timezone.utc)
 
 
 def scored_table(detector: DiffInt, x: np.ndarray, **more: Any) -> ScoredTable:
-    """All rows scored and all flagged ones shown, named by their number from 1."""
+    """A table with all flagged rows shown; ids are row numbers counted from 1."""
     named = getattr(detector, "feature_names_in_", None)
     if named is not None:
         import pandas
@@ -36,13 +36,13 @@ def report_on(detector: DiffInt, x: np.ndarray, **more: Any) -> str:
 
 
 def data_of(html: str) -> dict[str, Any]:
-    """The JSON block, as a browser would read it."""
+    """The data in the JSON block."""
     block = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     assert block
     return json.loads(block[1])
 
 
 def text_of(html: str) -> str:
-    """The words outside of scripts and styles, on one line."""
+    """The text outside scripts and styles, on one line."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

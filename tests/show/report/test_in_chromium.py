@@ -1,4 +1,4 @@
-"""The report in a real browser: it sorts, searches, opens, darkens and fits a telephone."""
+"""The report in a browser: sorting, searching, opening rows, dark mode, phone and print."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ SPILLS = (
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A report with rows to open, one without any, and the data of the first."""
+    """The folder of a report with flagged rows and one without, and the data of the first."""
     folder = tmp_path_factory.mktemp("reports")
     x = make_rows(300, len(NAMES))
     detector = DiffInt(**QUICK, false_positive_rate=0.05)
     detector.fit(pandas.DataFrame(x, columns=NAMES))
-    odd = x[:N_ROWS] + np.linspace(1, 9, N_ROWS)[:, None] * x.std(axis=0) * ([1, 9, 0, 5, 3])
-    scores = detector.anomaly_score(pandas.DataFrame(odd, columns=NAMES))
+    anomalies = x[:N_ROWS] + np.linspace(1, 9, N_ROWS)[:, None] * x.std(axis=0) * ([1, 9, 0, 5, 3])
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=NAMES))
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > -detector.offset_]
     ids = [f"id-{i}" for i in order]
     ids[1], ids[2] = "<img src=x onerror=alert(1)>", "long-" * 60
     full = build_report(
-        detector, ScoredTable("odd.csv", scores, odd[order], tuple(ids)), created=MOMENT
+        detector, ScoredTable("anomalies.csv", scores, anomalies[order], tuple(ids)), created=MOMENT
     )
     nothing = ScoredTable("calm.csv", np.full(20, 1e-3), np.empty((0, len(NAMES))), ())
     calm = build_report(detector, nothing, created=MOMENT)
@@ -64,7 +64,7 @@ def started(tmp_path_factory):
 
 @pytest.fixture
 def page(started, pages) -> Browser:
-    """The full report, freshly opened in a wide window."""
+    """The report with flagged rows, newly opened in a wide window."""
     started.resize(1280)
     started.prefer("light")
     started.open(pages[0] / "full.html")
@@ -76,7 +76,7 @@ def data(pages):
     return pages[1]
 
 
-def test_rows_are_drawn_without_a_complaint(page, data):
+def test_rows_are_drawn_without_console_errors(page, data):
     n_rows = len(data["rows"])
     assert n_rows > 60
     assert page.evaluate(IDS) == [row[0] for row in data["rows"][:50]]
@@ -157,7 +157,7 @@ def test_opening_a_row_by_keyboard(page):
     page.press("Tab")
     assert page.evaluate("document.activeElement === document.querySelector('#items summary')")
     outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert page.evaluate(outline) == "solid"  # the focus can be seen
+    assert page.evaluate(outline) == "solid"  # the focus is visible
     page.press("Enter")
     assert page.evaluate("document.querySelectorAll('#items .why').length") == 1
     page.press("Space")
@@ -177,13 +177,13 @@ def test_dark_mode(page):
     page.click("#theme")
     assert page.evaluate(paper) == light
     page.evaluate("delete document.documentElement.dataset.theme")
-    page.prefer("dark")  # as the system says
+    page.prefer("dark")
     assert page.evaluate(paper) == dark
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(page, scheme):
-    """Every text stands out from what is behind it, by the 4.5 that WCAG asks for."""
+    """Every text has a contrast of at least 4.5 with its background, as WCAG requires."""
     page.prefer(scheme)
     page.click("#items summary")
     lowest = page.evaluate(
@@ -209,7 +209,7 @@ def test_contrast(page, scheme):
 
 
 @pytest.mark.parametrize("name", ["full.html", "calm.html"])
-def test_it_fits_a_telephone(started, pages, name):
+def test_fits_a_phone(started, pages, name):
     started.resize(380, 800)
     started.open(pages[0] / name)
     started.evaluate("document.querySelector('#all')?.click()")
@@ -220,7 +220,7 @@ def test_it_fits_a_telephone(started, pages, name):
     assert started.problems() == []
 
 
-def test_printing_a_short_list_opens_it(page):
+def test_printing_opens_the_rows_of_a_short_list(page):
     page.click("#search")
     page.type("id-11")
     shown = len(page.evaluate(IDS))
@@ -232,7 +232,7 @@ def test_printing_a_short_list_opens_it(page):
     assert page.evaluate(OPENED) == 0
 
 
-def test_without_javascript_the_summary_is_there(started, pages):
+def test_without_javascript_the_summary_is_shown(started, pages):
     started.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         started.call("Page.navigate", url=(Path(pages[0]) / "full.html").as_uri())

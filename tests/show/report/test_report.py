@@ -1,4 +1,4 @@
-"""What the report says is what the detector says, and nothing in a table can become markup."""
+"""The report agrees with the detector, and no text of a table becomes markup."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from diffint.show.report.page import headline
 from ...conftest import QUICK, make_rows
 from .tables import MOMENT, data_of, report_on, scored_table, text_of
 
-EVIL = "<script>alert(1)</script>"
+SCRIPT_TAG = "<script>alert(1)</script>"
 
 
 class Outline(HTMLParser):
-    """The tags and attributes of a page, and whether all that opens is closed."""
+    """Tags and attributes of a page; checks that every element is closed."""
 
     EMPTY = ("meta", "link", "input", "path")
 
@@ -54,19 +54,19 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def odd_rows(rows):
-    """The training rows and 30 that are not like them."""
-    odd = rows[:30].copy()
-    odd[:, 2] *= np.linspace(1.5, 9.0, 30)
-    return np.vstack([rows, odd])
+def rows_with_anomalies(rows):
+    """The training rows and 30 anomalies."""
+    anomalies = rows[:30].copy()
+    anomalies[:, 2] *= np.linspace(1.5, 9.0, 30)
+    return np.vstack([rows, anomalies])
 
 
 @pytest.fixture(scope="module")
-def html(fitted, odd_rows):
-    return report_on(fitted, odd_rows)
+def html(fitted, rows_with_anomalies):
+    return report_on(fitted, rows_with_anomalies)
 
 
-def test_the_page_is_whole_and_loads_nothing(html):
+def test_page_is_valid_and_loads_nothing(html):
     outline = Outline(html)
     assert len(outline.ids) == len(set(outline.ids))
     assert all(link.startswith("#") or link == "data:," for link in outline.links)
@@ -77,21 +77,21 @@ def test_the_page_is_whole_and_loads_nothing(html):
     assert outline.tags.count("script") == 2
 
 
-def test_it_says_how_many_are_flagged(html, fitted, odd_rows):
-    scores = fitted.anomaly_score(odd_rows)
+def test_number_of_flagged_rows(html, fitted, rows_with_anomalies):
+    scores = fitted.anomaly_score(rows_with_anomalies)
     n_flagged = int((scores > -fitted.offset_).sum())
     text = text_of(html)
     assert f"{n_flagged} of 330 rows are flagged" in text
     assert f"above {number(-fitted.offset_)}" in text
-    assert "At most 5 % of normal rows score so high" in text
+    assert "At most 5 % of normal rows score higher" in text
     assert "up to about 17 would be flagged by chance" in text
     assert "2026-03-01 14:05 UTC" in text
     assert "some table.csv" in text
     assert len(data_of(html)["rows"]) == n_flagged
 
 
-def test_rows_agree_with_the_explanation(html, fitted, odd_rows):
-    scored, data = scored_table(fitted, odd_rows), data_of(html)
+def test_rows_agree_with_the_explanation(html, fitted, rows_with_anomalies):
+    scored, data = scored_table(fitted, rows_with_anomalies), data_of(html)
     why, nearest = fitted.explain(scored.rows), fitted.nearest_normal(scored.rows)
     frame = why.to_frame()
     for i, row in enumerate(data["rows"]):
@@ -113,20 +113,19 @@ def test_rows_agree_with_the_explanation(html, fitted, odd_rows):
         assert f"Row {i}{normal_if}" == nearest.text(i)
 
 
-def test_what_was_learned_is_what_explain_global_says(html, fitted):
+def test_learned_section_agrees_with_explain_global(html, fitted):
     learned, text = fitted.explain_global(), text_of(html)
     for line in learned.features_to_frame().itertuples():
         assert f"{line.feature} {line.importance:.2f}" in text
     for line in learned.to_frame(3, 4).itertuples():
         assert f"Pattern {line.unit} " in text
         j = learned.feature_names.index(line.feature)
-        says = f"{line.feature} {learned.constraint_text(line.unit, j)}"
-        assert says in text
+        assert f"{line.feature} {learned.constraint_text(line.unit, j)}" in text
         assert f"Holds for {percent(line.coverage)}" in text
         assert percent(line.joint_coverage) in text
 
 
-def test_training_and_settings_are_told(html, fitted):
+def test_training_section(html, fitted):
     text = text_of(html)
     assert "Trained on 300 rows" in text
     assert "5 features" in text
@@ -136,29 +135,30 @@ def test_training_and_settings_are_told(html, fitted):
         )
 
 
-def test_the_same_inputs_give_the_same_page(html, fitted, odd_rows):
-    assert report_on(fitted, odd_rows) == html
+def test_the_same_inputs_give_the_same_page(html, fitted, rows_with_anomalies):
+    assert report_on(fitted, rows_with_anomalies) == html
 
 
 def test_markup_in_names_ids_and_source_is_text(rows):
-    names = [EVIL, '"><img src=x onerror=alert(1)>', "a & b", "{{ 7 * 7 }}", "</style><b>'"]
+    names = [SCRIPT_TAG, '"><img src=x onerror=alert(1)>', "a & b", "{{ 7 * 7 }}", "</style><b>'"]
     frame = pandas.DataFrame(rows, columns=names)
     detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(frame)
-    odd = rows[:5] * 7
-    scored = ScoredTable(EVIL, detector.anomaly_score(pandas.DataFrame(odd, columns=names)), odd,
-                         (EVIL, "</script>", "<!--", "]]>", "\u2028"))  # fmt: skip
+    anomalies = rows[:5] * 7
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=names))
+    ids = (SCRIPT_TAG, "</script>", "<!--", "]]>", "\u2028")
+    scored = ScoredTable(SCRIPT_TAG, scores, anomalies, ids)
     html = build_report(detector, scored, created=MOMENT)
     outline = Outline(html)
     assert outline.tags.count("script") == 2
     assert not {"img", "b"} & set(outline.tags)
-    assert EVIL not in html
+    assert SCRIPT_TAG not in html
     data = data_of(html)
     assert data["names"] == names
     assert [row[0] for row in data["rows"]] == list(scored.ids)
     assert "{{ 7 * 7 }}" in text_of(html)
 
 
-def test_a_large_table_stays_small():
+def test_report_on_a_large_table_is_small():
     x = make_rows(10_000, 30, seed=1)
     detector = DiffInt(**{**QUICK, "epochs": 1}, false_positive_rate=0.05).fit(x[:2_000])
     scores = detector.anomaly_score(x)
@@ -169,10 +169,11 @@ def test_a_large_table_stays_small():
     assert len(data_of(html)["rows"]) == 1_000
     assert len(html.encode()) < 3_000_000
     n_flagged = int((scores > -detector.offset_).sum())
-    assert f"The 1,000 highest of {n_flagged:,} flagged are shown." in text_of(html)
+    shown = f"Shown: 1,000 of {n_flagged:,} flagged rows, those with the highest scores."
+    assert shown in text_of(html)
 
 
-def test_nothing_flagged_reads_well(fitted, rows):
+def test_nothing_flagged(fitted, rows):
     calm = rows[fitted.anomaly_score(rows) <= -fitted.offset_]
     html = report_on(fitted, calm)
     Outline(html)
@@ -181,7 +182,7 @@ def test_nothing_flagged_reads_well(fitted, rows):
     assert data_of(html)["rows"] == []
 
 
-def test_no_rows_at_all(fitted):
+def test_empty_table(fitted):
     html = build_report(
         fitted, ScoredTable("empty.csv", np.empty(0), np.empty((0, 5)), ()), created=MOMENT
     )
@@ -202,14 +203,14 @@ def test_headlines(n_flagged, n_rows, words):
     assert headline(n_flagged, n_rows) == words
 
 
-def test_labels_only_add_a_sentence(fitted, odd_rows, html):
+def test_labels_add_only_one_sentence(fitted, rows_with_anomalies, html):
     labels = np.repeat([0, 1], [300, 30])
-    with_labels = report_on(fitted, odd_rows, labels=labels)
+    with_labels = report_on(fitted, rows_with_anomalies, labels=labels)
     assert "AUROC" not in html
     assert "AUROC" in text_of(with_labels)
-    assert "of the 30 labelled as anomalies and" in text_of(with_labels)
+    assert "of 30 rows labelled as anomalies and" in text_of(with_labels)
     assert data_of(with_labels) == data_of(html)
-    assert "AUROC" not in report_on(fitted, odd_rows, labels=np.zeros(330))
+    assert "AUROC" not in report_on(fitted, rows_with_anomalies, labels=np.zeros(330))
 
 
 def test_one_feature():
@@ -234,7 +235,7 @@ def test_missing_values_constants_and_empty_columns():
     html = build_report(detector, scored, created=MOMENT)
     Outline(html)
     text = text_of(html)
-    assert "Never varied in training: x1" in text
+    assert "Constant in training: x1" in text
     assert "nan" not in text.lower()
     assert "missing" in html
 
@@ -245,7 +246,7 @@ def test_huge_and_tiny_values():
     Outline(report_on(detector, np.vstack([x, 3 * x[:3]])))
 
 
-def test_long_names_and_odd_bytes(rows):
+def test_long_names_and_names_that_are_not_utf8(rows):
     names = [f"{'a very long name ' * 20}{i}" for i in range(5)]
     detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(pandas.DataFrame(rows, columns=names))
     shown = scored_table(detector, rows)
@@ -257,12 +258,12 @@ def test_long_names_and_odd_bytes(rows):
     assert names[0] in html
 
 
-def test_an_optimistic_or_unreachable_threshold_is_told(rows):
+def test_optimistic_and_unreachable_thresholds_are_explained(rows):
     optimistic = DiffInt.paper(**{**QUICK, "n_members": 1}, false_positive_rate=0.05).fit(rows)
-    assert "expect more among new rows" in text_of(report_on(optimistic, rows * 1.2))
-    assert "here it is optimistic" in text_of(report_on(optimistic, rows))
+    assert "expect a larger share of new normal rows" in text_of(report_on(optimistic, rows * 1.2))
+    assert "it is optimistic here" in text_of(report_on(optimistic, rows))
     few = DiffInt(**QUICK, false_positive_rate=0.001).fit(rows)
-    assert "too few to promise" in text_of(report_on(few, rows * 1.2))
+    assert "too few to guarantee" in text_of(report_on(few, rows * 1.2))
 
 
 @pytest.mark.parametrize(
@@ -274,13 +275,13 @@ def test_an_optimistic_or_unreachable_threshold_is_told(rows):
         {"scores": np.zeros(1), "labels": None},
     ],
 )
-def test_parts_that_do_not_fit_are_refused(more):
+def test_inconsistent_parts_raise(more):
     given = {"scores": np.zeros(2), "rows": np.zeros((2, 3)), "ids": ("1", "2")}
     with pytest.raises(InputError):
         ScoredTable("table.csv", **{**given, **more})
 
 
-def test_importing_the_report_is_light():
+def test_importing_the_report_imports_nothing_heavy():
     code = (
         "import diffint.report, sys; "
         "assert not {'jinja2', 'matplotlib', 'torch'} & set(sys.modules)"

@@ -1,7 +1,7 @@
-"""The figures: each a function of an explanation, in original units, drawn without pyplot.
+"""Figures of explanations, scores and certificates, drawn with matplotlib but without pyplot.
 
-Every number in them is one that the explanation's own frames hold. Matplotlib is imported with
-this package, and so never by ``import diffint``.
+All numbers are those of the explanation's data frames. Importing this package imports matplotlib;
+``import diffint`` does not.
 """
 
 from .boxes import box_projection, constraint_bars

@@ -1,4 +1,4 @@
-"""Boxes and their sides over the values that they were learned from, or are held against."""
+"""Figures of boxes: a projection on two features, and ranges over training values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_CENTRAL = (0.005, 0.995)  # what of the normal rows a projection is sure to show
+_CENTRAL = (0.005, 0.995)  # quantiles of the normal rows that are always inside the picture
 
 
 def box_projection(
@@ -58,13 +58,15 @@ def box_projection(
     unit: int | None = None,
     features: str | int | Sequence[str | int] | None = None,
 ) -> Figure:
-    """One unit's box over the rows of a table, seen in two of its features.
+    """One unit's box and the rows of a table, projected on two features.
 
     explained: a detector, its `model_`, or its `explain_global()`.
-    X: the rows, in original units; those with a missing value here are not drawn.
-    anomalies: True/False or 0/1 per row: which of them to mark.
-    unit: the top one by default. features: two of them, or one, by name or number; by default
-        those of the unit's most important constraints.
+    X: (rows, features) in original units; rows with a missing value in these features are not
+        drawn.
+    anomalies: (rows,) True/False or 0/1: rows to mark.
+    unit: the top unit by default.
+    features: one or two features, by name or number; by default those of the unit's most
+        important constraints.
     """
     explanation = explanation_of(explained)
     unit = check_unit(explanation, unit, 2)
@@ -72,8 +74,8 @@ def box_projection(
     x = np.asarray(read_rows(X, explanation.feature_names), dtype=np.float64)[:, box.features]
     marked = row_mask(anomalies, len(x), "anomalies")
     view = [_view(x[~marked, i], x[marked, i], box, i) for i in range(len(box))]
-    points, kept = x, box.keeps(x)
-    if len(box) == 1:  # the rows one above the other
+    points, inside = x, box.contains(x)
+    if len(box) == 1:  # the row number is the second axis
         points = np.column_stack([x, np.arange(len(x))])
         view.append(padded(0.0, float(max(len(x) - 1, 1))))
 
@@ -87,11 +89,11 @@ def box_projection(
         drawn = group & ~np.isnan(points).any(axis=1)
         if drawn.any():
             n_beyond += _draw_points(ax, points[drawn], np.array(view), colour, marker)
-            share = percent(float(kept[drawn].mean()))
+            share = percent(float(inside[drawn].mean()))
             label = f"{name}: {share} of {int(drawn.sum()):,} inside"
             handles.append(Line2D([], [], linestyle="", marker=marker, color=colour, label=label))
     if n_beyond:
-        label = f"beyond the picture, at its edge: {counted(n_beyond, 'row')}"
+        label = f"outside the picture, drawn at its edge: {counted(n_beyond, 'row')}"
         handles.append(Line2D([], [], linestyle="", marker="x", color=QUIET, label=label))
     number_axis(ax.xaxis, *view[0], 5.5)
     number_axis(ax.yaxis, *view[1], 3.0, whole=len(box) == 1)
@@ -108,9 +110,9 @@ def box_projection(
 
 
 class _Box:
-    """The sides of a unit's box in some features; arrays are (features,).
+    """The ends of a unit's box in some features; arrays are (features,).
 
-    Ends that are one bind on both sides, whatever the training range.
+    If both ends are equal they always bind.
     """
 
     def __init__(self, explanation: GlobalExplanation, unit: int, features: list[int]) -> None:
@@ -124,16 +126,16 @@ class _Box:
     def __len__(self) -> int:
         return len(self.features)
 
-    def keeps(self, x: Array) -> NDArray[np.bool_]:
-        """Whether rows (rows, features) keep to the ends that bind; the others rule out nothing."""
-        left = (self.binds_below & (x < self.lower)) | (self.binds_above & (x > self.upper))
-        return np.asarray(~left.any(axis=1))
+    def contains(self, x: Array) -> NDArray[np.bool_]:
+        """Whether rows lie inside the ends that bind. x: (rows, features) → (rows,)"""
+        outside = (self.binds_below & (x < self.lower)) | (self.binds_above & (x > self.upper))
+        return np.asarray(~outside.any(axis=1))
 
 
 def _projected(
     explanation: GlobalExplanation, unit: int, features: str | int | Sequence[str | int] | None
 ) -> list[int]:
-    """The one or two features to project on."""
+    """Numbers of the one or two features to project on."""
     if features is None:
         order = explanation.constraint_order(unit)
         known = order[~np.isnan(explanation.lower[unit, order])]
@@ -145,9 +147,10 @@ def _projected(
 
 
 def _view(normal: Array, marked: Array, box: _Box, i: int) -> tuple[float, float]:
-    """What to show of a feature: the box, the bulk of the normal rows, and one such range around.
+    """Limits of an axis: the box and the bulk of the normal rows, and other rows if near.
 
-    One wild value cannot squeeze everything else into a corner.
+    The axis extends beyond box and bulk by at most their width on each side, so that one extreme
+    value cannot compress everything else.
     """
     normal, marked = normal[~np.isnan(normal)], marked[~np.isnan(marked)]
     bulk = normal if len(normal) else marked
@@ -163,7 +166,7 @@ def _view(normal: Array, marked: Array, box: _Box, i: int) -> tuple[float, float
 
 
 def _draw_box(ax: Axes, box: _Box) -> list[Artist]:
-    """The box: ends that bind are solid, ends of the training range dashed. → legend entries"""
+    """Draw the box: ends that bind solid, ends of the training range dashed. → legend entries"""
     if np.isnan(box.lower).any():
         return []
     left, right = box.lower[0], box.upper[0]
@@ -176,18 +179,18 @@ def _draw_box(ax: Axes, box: _Box) -> list[Artist]:
     sides = [([left, left], [bottom, top]), ([right, right], [bottom, top])]
     sides += [([left, right], [bottom, bottom]), ([left, right], [top, top])]
     solid = np.column_stack([box.binds_below, box.binds_above]).ravel()
-    for (xs, ys), binds in zip(sides, solid, strict=False):  # one feature has two sides only
+    for (xs, ys), binds in zip(sides, solid, strict=False):  # with one feature only two sides
         ax.add_line(Line2D(xs, ys, transform=place, zorder=3, **_end_style(bool(binds))))
     return _end_handles(solid)
 
 
 def _end_handles(binds: NDArray[np.bool_]) -> list[Artist]:
-    """Legend entries for the kinds of ends that there are."""
+    """Legend entries for the kinds of ends that occur."""
     handles: list[Artist] = []
     if binds.any():
         handles.append(Line2D([], [], label="end of the box", **_end_style(True)))
     if not binds.all():
-        label = "end of the training range: does not bind"
+        label = "end of the training range (no limit)"
         handles.append(Line2D([], [], label=label, **_end_style(False)))
     return handles
 
@@ -198,7 +201,7 @@ def _end_style(binds: bool) -> dict[str, Any]:
 
 
 def _draw_points(ax: Axes, points: Array, view: Array, colour: str, marker: str) -> int:
-    """Points (rows, 2); equal ones become one larger mark. → how many lie outside of the view"""
+    """Draw points (rows, 2), equal ones as one larger mark. → number of points outside the view"""
     places, counts = np.unique(points, axis=0, return_counts=True)
     if len(places) > MOST_POINTS:
         some = np.linspace(0, len(places) - 1, MOST_POINTS).astype(np.intp)
@@ -229,10 +232,12 @@ def constraint_bars(
     unit: int | None = None,
     n_constraints: int = 4,
 ) -> Figure:
-    """One unit's most important constraints over the training values of their features.
+    """One unit's most important ranges over histograms of the training values.
 
-    explained: a detector, its `model_`, or its `explain_global()`. features:
-    `FittedModel.features`, needed only with the last. unit: the top one by default.
+    explained: a detector, its `model_`, or its `explain_global()`.
+    features: `FittedModel.features`; needed only if `explained` is a `GlobalExplanation`.
+    unit: the top unit by default.
+    n_constraints: number of ranges to draw.
     """
     explanation = explanation_of(explained)
     features = features_of(explained, features, len(explanation.feature_names))
@@ -255,7 +260,7 @@ def constraint_bars(
     top_title(figure, f"Pattern {unit}: {_together(explanation, unit, len(order))}")
     handles: list[Artist] = [
         Patch(color=FAINT, label="training values"),
-        Patch(color=NORMAL, alpha=0.75, label="inside the constraint"),
+        Patch(color=NORMAL, alpha=0.75, label="inside the range"),
     ]
     sides = _Box(explanation, unit, order.tolist())
     handles += _end_handles(np.column_stack([sides.binds_below, sides.binds_above]))
@@ -264,31 +269,31 @@ def constraint_bars(
 
 
 def _together(explanation: GlobalExplanation, unit: int, count: int) -> str:
-    """What the constraints cover at once, where that was measured."""
+    """Joint coverage of the first `count` ranges if it was measured, and the rows in the box."""
     inside = counted(int(explanation.box_rows[unit]), "training row")
     if not 1 < count <= explanation.joint_coverage.shape[1]:
         return f"{inside} inside all its ranges"
     share = percent(explanation.joint_coverage[unit, count - 1])
-    return f"all {count} at once hold for {share}; {inside} inside all its ranges"
+    return f"all {count} together hold for {share}; {inside} inside all its ranges"
 
 
 def _draw_constraint(
     ax: Axes, explanation: GlobalExplanation, features: FeatureSummary, unit: int, j: int
 ) -> None:
-    """One feature's training values, those inside the constraint in colour, and its ends."""
+    """Draw a feature's histogram, coloured inside the range, and the ends of the range."""
     lower, upper = float(explanation.lower[unit, j]), float(explanation.upper[unit, j])
     if np.isnan(lower):
         ax.set_xticks([])
         return
     left, right, height = bars(features, j)
     ax.bar(left, height, right - left, align="edge", color=FAINT, linewidth=0)
-    if shows_whole(features, j):  # a bar stands for one value, in or out
+    if shows_whole(features, j):  # each bar is one value, either inside or outside
         middle = (left + right) / 2
         inside = (middle >= lower) & (middle <= upper)
         start, stop, tall = left[inside], right[inside], height[inside]
     else:
         start, stop = np.maximum(left, lower), np.minimum(right, upper)
-        if lower == upper:  # a constant has no width to cut
+        if lower == upper:  # the bar of a constant has a width, its range does not
             start, stop = left, right
         start, stop, tall = (part[stop > start] for part in (start, stop, height))
     ax.bar(start, tall, stop - start, align="edge", color=NORMAL, alpha=0.75, linewidth=0)
@@ -302,13 +307,13 @@ def _draw_constraint(
 
 
 def shows_whole(features: FeatureSummary, j: int) -> bool:
-    """Whether a feature has so few whole values that each fills a bin of its own."""
+    """Whether a feature has only whole values, few enough for one bin each."""
     smallest, largest = features.bin_edges[j, [0, -1]]
     return bool(features.whole[j]) and 0 < largest - smallest < features.bin_counts.shape[1]
 
 
 def bars(features: FeatureSummary, j: int) -> tuple[Array, Array, Array]:
-    """left, right, height of the bars of a feature's histogram; one per value where it is whole."""
+    """Left, right and height (bars,) of a feature's histogram; one bar per value if whole."""
     edges, counts = features.bin_edges[j], features.bin_counts[j].astype(np.float64)
     if edges[0] == edges[-1]:
         half = 0.02 * abs(edges[0]) or 0.02

@@ -1,4 +1,4 @@
-"""What a figure is asked for, checked."""
+"""Validation of the arguments of figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def explanation_of(explained: GlobalExplanation | FittedModel | DiffInt) -> GlobalExplanation:
-    """What a model learned, given as that, as the model or as the detector."""
+    """The global explanation of a detector or model; an explanation is returned unchanged."""
     if isinstance(explained, GlobalExplanation):
         return explained
     if isinstance(explained, FittedModel):
@@ -28,8 +28,8 @@ def explanation_of(explained: GlobalExplanation | FittedModel | DiffInt) -> Glob
     if hasattr(explained, "explain_global"):
         return explained.explain_global()
     raise InputTypeError(
-        f"{type(explained).__name__} cannot be drawn here; pass a fitted detector, its model_, or "
-        "what its explain_global() returns"
+        f"this figure cannot draw {type(explained).__name__}; pass a fitted detector, its model_ "
+        "or its explain_global()"
     )
 
 
@@ -38,25 +38,25 @@ def features_of(
     features: FeatureSummary | None,
     n_features: int,
 ) -> FeatureSummary:
-    """The training values of the features: as given, or of the model or detector itself."""
+    """Statistics of the training values: `features` if given, else those of the model."""
     if features is None:
         model = getattr(explained, "model_", explained)
         features = model.features if isinstance(model, FittedModel) else None
     if not isinstance(features, FeatureSummary):
         raise InputTypeError(
-            "an explanation does not hold the training values; pass the features of its model "
-            "(detector.model_.features), or the detector in the explanation's place"
+            "an explanation does not contain the training values; pass the features of its model "
+            "(detector.model_.features), or pass the detector instead of the explanation"
         )
     if len(features.whole) != n_features:
         raise InputError(
-            f"features describes {counted(len(features.whole), 'feature')}, the explanation "
+            f"features has {counted(len(features.whole), 'feature')}, the explanation "
             f"{n_features}; pass the features of the same model"
         )
     return features
 
 
 def check_unit(explanation: GlobalExplanation, unit: int | None, n_constraints: int) -> int:
-    """The unit to draw; where none is asked for the top one by so many of its constraints."""
+    """The unit to draw; if None, the top one by its `n_constraints` most important constraints."""
     if unit is not None:
         return check_index(unit, len(explanation.importance), "unit", "in the model")
     top = explanation.top_units(1, n_constraints)
@@ -64,17 +64,17 @@ def check_unit(explanation: GlobalExplanation, unit: int | None, n_constraints: 
 
 
 def check_features(names: tuple[str, ...], features: str | int | Sequence[str | int]) -> list[int]:
-    """The numbers of features given by name or number.
+    """Indices of features given by name or number.
 
-    Where some number is not that of a feature, numbers may be names, which are kept as strings.
+    If some number is out of range, all numbers that equal a feature's name are read as names.
     """
     single = isinstance(features, str) or not isinstance(features, Iterable)
-    asked: list[Any] = [features] if single else list(features)  # type: ignore[arg-type]
-    whole = [a for a in asked if isinstance(a, (int, np.integer)) and not isinstance(a, bool)]
+    chosen: list[Any] = [features] if single else list(features)  # type: ignore[arg-type]
+    whole = [f for f in chosen if isinstance(f, (int, np.integer)) and not isinstance(f, bool)]
     all_in_range = all(-len(names) <= number < len(names) for number in whole)
     if not all_in_range:
-        asked = [str(a) if a in whole and str(a) in names else a for a in asked]
-    return [_check_feature(names, feature) for feature in asked]
+        chosen = [str(f) if f in whole and str(f) in names else f for f in chosen]
+    return [_check_feature(names, feature) for feature in chosen]
 
 
 def _check_feature(names: tuple[str, ...], feature: object) -> int:
@@ -83,46 +83,46 @@ def _check_feature(names: tuple[str, ...], feature: object) -> int:
     if feature not in names:
         listed = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
         raise InputError(
-            f"there is no feature {feature!r}; give names or whole numbers; the features are "
+            f"there is no feature {feature!r}; pass names or whole numbers. The features are "
             f"{listed}"
         )
     return names.index(str(feature))
 
 
 def row_mask(labels: Any, n_rows: int, name: str) -> NDArray[np.bool_]:
-    """(rows,) from booleans or zeros and ones; nothing, or an empty list, marks no row."""
+    """(rows,) from True/False or 0/1; None or an empty list marks no row."""
     mask = np.zeros(n_rows, dtype=bool) if labels is None else np.asarray(labels)
     if mask.size == 0:
         return np.zeros(n_rows, dtype=bool)
     if mask.shape != (n_rows,) or not np.isin(mask, (0, 1)).all():
         raise InputError(
-            f"{name} must hold True/False or 0/1, one for each of the {counted(n_rows, 'row')}"
+            f"{name} must contain True/False or 0/1 for each of the {counted(n_rows, 'row')}"
         )
     return mask.astype(bool)
 
 
 def score_list(scores: Any, name: str) -> NDArray[np.float64]:
-    """(rows,) finite numbers."""
+    """Check scores: (rows,) finite numbers, at least one."""
     try:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError(
-            f"{name} must be a list of one or more finite numbers, such as anomaly_score(X) returns"
+            f"{name} must be a list of at least one finite number, for example anomaly_score(X)"
         )
     return values
 
 
 def check_threshold(threshold: Any) -> float:
-    """A finite number."""
+    """Check a threshold: a finite number."""
     try:
         value = math.nan if isinstance(threshold, (str, bool)) else float(threshold)
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise InputError(
-            f"threshold={threshold!r} must be a finite number; a detector's own is "
+            f"threshold={threshold!r} must be a finite number; the threshold of a detector is "
             "-detector.offset_"
         )
     return value

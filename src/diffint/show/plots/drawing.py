@@ -1,4 +1,4 @@
-"""What the figures share: colours, text that fits, and axes in numbers as people write them."""
+"""Shared parts of the figures: colours, text that fits, axes, titles and legends."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 NORMAL, ANOMALY, BOX, ACCENT = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 INK, QUIET, FAINT = "#333333", "#8C8C8C", "#BFBFBF"
 
 WIDTH, HEIGHT = 7.0, 4.5  # inches
 TEXT, SMALL = 9.0, 8.0  # points
-MOST_POINTS = 5_000  # more of them hide each other
-_LONG_TAIL = 8.0  # the largest value, in medians, from which on a plain axis hides the rest
+MOST_POINTS = 5_000  # more points hide each other
+_LONG_TAIL = 8.0  # if the maximum is more than this many medians, the axis is partly logarithmic
 
 
 class Picture(Figure):
-    """A figure that notebooks show without the help of pyplot."""
+    """A figure that notebooks display without pyplot."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -43,7 +43,7 @@ class Picture(Figure):
 
 
 def new_figure(height: float = HEIGHT, width: float = WIDTH) -> Figure:
-    """An empty figure that makes room for its labels and that pyplot knows nothing of; inches."""
+    """An empty figure with automatic layout, not registered with pyplot. Sizes are in inches."""
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
     return Picture(figsize=(width, height), dpi=100, layout=layout)
 
@@ -52,17 +52,17 @@ def new_figure(height: float = HEIGHT, width: float = WIDTH) -> Figure:
 
 
 def text_width(text: str, size: float = TEXT) -> float:
-    """In inches."""
+    """Width of a text in inches."""
     font = FontProperties(size=size)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width) / 72.0
 
 
 def fitted(text: str, inches: float, size: float = TEXT) -> str:
-    """A name on one line, shortened in the middle where it is wider than that.
+    """A name on one line, shortened in the middle if it is wider than `inches`.
 
-    Both ends are kept because names in tables differ at either. Dollar signs are escaped, so that
-    they are not read as mathematics.
+    Both ends are kept because column names may differ at either. Dollar signs are escaped so that
+    matplotlib does not read them as math.
     """
     text = " ".join(text.split())
     if text_width(text, size) > inches:
@@ -86,7 +86,7 @@ def _cut(text: str, kept: int) -> str:
 
 
 def plain(ax: Axes, *hidden: str) -> None:
-    """The quiet look of all axes; `hidden` names further spines to leave out."""
+    """Apply the common style to axes; `hidden` names further spines to hide."""
     ax.spines[["top", "right", *hidden]].set_visible(False)
     for spine in ax.spines.values():
         spine.set_color(QUIET)
@@ -95,8 +95,8 @@ def plain(ax: Axes, *hidden: str) -> None:
 
 
 def padded(low: float, high: float, share: float = 0.05) -> tuple[float, float]:
-    """Limits a little beyond both ends, and apart where these are one."""
-    # Half of each first: the difference of two huge values may overflow.
+    """Axis limits slightly beyond both ends, and distinct if these are equal."""
+    # Computed with halves: the difference of two huge values may overflow.
     pad = 2 * share * (high / 2 - low / 2)
     if pad == 0 or not np.isfinite(low + pad):
         pad = max(abs(low), abs(high)) * share or 1.0
@@ -106,10 +106,10 @@ def padded(low: float, high: float, share: float = 0.05) -> tuple[float, float]:
 def number_ticks(
     low: float, high: float, inches: float, stacked: bool = False, whole: bool = False
 ) -> tuple[list[float], list[str]]:
-    """Round places between two limits, with as many labels as an axis of that length has room for.
+    """Positions and labels of round ticks, as many as fit on an axis of this length.
 
-    stacked: whether labels stand above each other, as on a vertical axis.
-    whole: whether only whole numbers are places.
+    stacked: whether labels are above each other, as on a vertical axis.
+    whole: whether ticks must be whole numbers.
     """
     for count in (6, 5, 4, 3, 2, 1):
         locator = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10], integer=whole)
@@ -123,7 +123,7 @@ def number_ticks(
 
 
 def exact_numbers(values: Sequence[float]) -> list[str]:
-    """Evenly spaced numbers as people write them, with all the digits that it takes."""
+    """Labels of evenly spaced numbers, with as many digits as needed to be exact."""
     step = min(np.diff(values), default=0.0)
     for digits in range(3, 17):
         labels = [number(value, digits) for value in values]
@@ -134,21 +134,21 @@ def exact_numbers(values: Sequence[float]) -> list[str]:
 
 
 def labels_fit(labels: Sequence[str], inches: float, stacked: bool) -> bool:
-    """Whether tick labels have room along an axis of that length."""
+    """Whether tick labels fit along an axis of this length."""
     if stacked:
         return len(labels) * 2.2 * SMALL / 72.0 <= inches
     return sum(text_width(label, SMALL) + 0.15 for label in labels) <= inches
 
 
 def number_axis(axis: Axis, low: float, high: float, inches: float, whole: bool = False) -> None:
-    """Limits and labels of a plain axis of that length."""
+    """Set limits and ticks of a linear axis of this length."""
     vertical = axis is axis.axes.yaxis
     _set_limits(axis, low, high)
     axis.set_ticks(*number_ticks(low, high, inches, vertical, whole))
 
 
 def has_long_tail(values: Array) -> bool:
-    """Whether a plain axis would hide most of these values in its first part."""
+    """Whether the largest value is so large that a linear axis would hide the others."""
     sizes = np.abs(values[values != 0])
     return len(sizes) > 1 and float(sizes.max()) > _LONG_TAIL * float(np.median(sizes))
 
@@ -156,7 +156,7 @@ def has_long_tail(values: Array) -> bool:
 def tail_ticks(
     low: float, high: float, inches: float, body: float, stacked: bool = False
 ) -> tuple[list[float], list[str]]:
-    """Round places on an axis that is plain up to `body` and logarithmic beyond."""
+    """Positions and labels of round ticks on an axis that is logarithmic beyond `body`."""
     length = np.arcsinh(high / body) - np.arcsinh(low / body)
     ticks: list[float] = []
     powers = 10.0 ** np.arange(np.floor(np.log10(body)), np.ceil(np.log10(high)) + 1)
@@ -171,7 +171,7 @@ def tail_ticks(
 
 
 def tail_axis(axis: Axis, low: float, high: float, inches: float, body: float) -> None:
-    """Limits and labels of an axis that is plain up to `body` and logarithmic beyond."""
+    """Set limits and ticks of an axis that is linear up to `body` and logarithmic beyond."""
     vertical = axis is axis.axes.yaxis
     set_scale: Any = axis.axes.set_yscale if vertical else axis.axes.set_xscale
     set_scale("asinh", linear_width=body)
@@ -189,17 +189,17 @@ def _set_limits(axis: Axis, low: float, high: float) -> None:
 
 
 def top_title(figure: Figure, text: str) -> None:
-    """Above everything, from the left edge."""
+    """Add a title above the whole figure, left-aligned."""
     figure.suptitle(text, size=TEXT + 1, x=0.01, ha="left")
 
 
 def left_title(ax: Axes, text: str) -> None:
-    """Above the axes, from their left end."""
+    """Add a title above the axes, left-aligned."""
     ax.set_title(text, size=TEXT + 1, loc="left")
 
 
 def legend_below(figure: Figure, handles: list[Artist], columns: int = 2) -> None:
-    """Below everything, where it hides nothing."""
+    """Add a legend below the axes, where it hides nothing."""
     figure.legend(
         handles=handles,
         loc="outside lower left",

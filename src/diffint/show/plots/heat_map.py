@@ -1,4 +1,4 @@
-"""Which features and constraints matter."""
+"""Heat map of the importance of features and of the ranges of patterns."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def importance_heat_map(
     explained: GlobalExplanation | FittedModel | DiffInt, n_units: int = 8, n_features: int = 12
 ) -> Figure:
-    """The importance of the top units' constraints, beside that of the features as a whole.
+    """Heat map of the importance of the top units' constraints, beside that of the features.
 
     explained: a detector, its `model_`, or its `explain_global()`.
+    n_units, n_features: largest number of columns and rows.
     """
     explanation = explanation_of(explained)
     units = explanation.top_units(check_count(n_units, "units"))
@@ -50,17 +51,17 @@ def importance_heat_map(
             va="center", size=SMALL, color=INK,
         )  # fmt: skip
     bars.set_title("whole model", size=TEXT)
-    top_title(figure, "Importance: what normal rows are held to (0 to 1)")
+    top_title(figure, "Importance of features (0 to 1)")
     return figure
 
 
 def _draw_heat(ax: Axes, cells: NDArray[np.float64], units: list[int]) -> None:
-    """Coloured cells (features, units) with their numbers."""
+    """Draw coloured cells (features, units) with their numbers."""
     plain(ax, "left", "bottom")
     ax.tick_params(length=0)
     if not units:
         ax.set_xticks([])
-        ax.set_title("no pattern is narrow", size=TEXT, color=QUIET)
+        ax.set_title("no pattern has a narrow range", size=TEXT, color=QUIET)
         return
     top = max(float(cells.max()), 1e-3)
     ax.imshow(cells, cmap="Blues", vmin=0, vmax=1.15 * top, aspect="auto")
@@ -69,4 +70,4 @@ def _draw_heat(ax: Axes, cells: NDArray[np.float64], units: list[int]) -> None:
         ax.text(k, i, f"{value:.2f}", ha="center", va="center", size=SMALL - 0.5, color=colour)
     ax.set_xticks(np.arange(len(units)), [str(unit) for unit in units], size=SMALL)
     ax.set_xlabel("pattern", size=TEXT)
-    ax.set_title("constraints of single patterns", size=TEXT)
+    ax.set_title("ranges of single patterns", size=TEXT)

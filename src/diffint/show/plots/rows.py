@@ -1,4 +1,4 @@
-"""How one row's score comes about."""
+"""Waterfall figure of one row's score."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LEAST_WIDTH = 2.0  # inches that long names and ranges leave for the bars
+_LEAST_WIDTH = 2.0  # inches left for the bars beside long names and ranges
 
 
 def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> Figure:
-    """How one row's score comes about: its features' parts, most responsible first.
+    """Waterfall of one row's score: the part of each feature, most responsible first.
 
-    row: counted from 0. n_features: how many to show by themselves; the rest are one bar.
+    row: counted from 0. n_features: number of features with a bar; the rest share one bar.
     """
     row = check_index(row, len(explanation), "row", "explained")
     order = explanation.order[row][: check_count(n_features, "features")]
@@ -50,7 +50,7 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     ranges = [range_label(explanation, row, int(j)) for j in order]
     colours = [_cell_colour(explanation, row, int(j)) for j in order]
     if n_other:
-        # What is left, rather than a sum of its own, so that the bars end at the score.
+        # The remainder instead of a separate sum, so that the bars end exactly at the score.
         parts = np.append(parts, max(score - float(parts.sum()), 0.0))
         names.append(counted(n_other, "other feature"))
         ranges.append("")
@@ -63,7 +63,7 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     places = np.arange(len(parts))
     ax.barh(places, parts, left=starts, height=min(0.62, 0.2 * len(parts)), color=colours)
     ends = starts + parts
-    for place in places[:-1]:  # the steps from bar to bar
+    for place in places[:-1]:  # lines between consecutive bars
         ax.plot([ends[place]] * 2, [place, place + 1], color=QUIET, linewidth=0.8, zorder=0)
     high = max(score, explanation.threshold) * 1.06 or 1.0
     for place, part in enumerate(parts):
@@ -75,7 +75,7 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     ax.set_ylim(len(parts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     number_axis(ax.xaxis, 0.0, high, _LEAST_WIDTH)
-    ax.set_xlabel("anomaly score, summed up", size=TEXT)
+    ax.set_xlabel("anomaly score, cumulative", size=TEXT)
     _right_labels(ax, places, ranges, colours, f"range of pattern {explanation.unit[row]}")
     verdict = "above" if explanation.flagged[row] else "not above"
     top_title(
@@ -94,7 +94,7 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
 
 
 def _beside(ax: Axes, place: int, start: float, end: float, high: float, text: str) -> None:
-    """A label after a bar, or before it or in it where there is no room."""
+    """Add a label after a bar, or before or inside it if there is no room."""
     room = (text_width(text, SMALL) + 0.12) / _LEAST_WIDTH * high
     after, before = high - end >= room, start >= room
     ax.annotate(
@@ -113,7 +113,7 @@ def _beside(ax: Axes, place: int, start: float, end: float, high: float, text: s
 def _right_labels(
     ax: Axes, places: NDArray[Any], labels: list[str], colours: list[str], heading: str
 ) -> None:
-    """A column of texts right of the bars, in the colour of bars outside of what they name."""
+    """Add a column of texts right of the bars, coloured for values outside their range."""
     right = ax.secondary_yaxis("right")
     right.set_yticks(places, labels, size=SMALL)
     right.tick_params(length=0, labelcolor=INK)
@@ -124,7 +124,7 @@ def _right_labels(
 
 
 def _cell_colour(explanation: LocalExplanation, row: int, j: int) -> str:
-    """A missing cell, or one whose range is unknown, is neither inside nor outside of it."""
+    """Colour of a bar; grey for a missing value or an unknown range."""
     if explanation.side[row, j] != 0:
         return ANOMALY
     known = not np.isnan(explanation.value[row, j]) and not np.isnan(explanation.lower[row, j])
@@ -144,7 +144,10 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
 
 
 def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
-    """``≤ 0.0783``, ``552–1,210``; an end that does not bind is not named unless it was left."""
+    """A range such as ``≤ 0.0783`` or ``552–1210``.
+
+    An end that does not bind is left out, unless the value lies beyond it.
+    """
     lower, upper = explanation.lower[row, j], explanation.upper[row, j]
     if np.isnan(lower):
         return "unknown"

@@ -1,4 +1,4 @@
-"""Scores about their threshold, and what is proven of them."""
+"""Figures of scores: a histogram with the threshold, and proven bounds."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _BINS = 40
 def score_histogram(
     scores: Any, threshold: float, labels: Any = None, calibration_scores: Any = None
 ) -> Figure:
-    """The distribution of scores about the threshold, each group's bars summing to 100 %.
+    """Histogram of scores with the threshold; the bars of each group sum to 100 %.
 
-    scores: (rows,). labels: True/False or 0/1 per row: which are anomalies.
-    calibration_scores: those that the threshold was set with, drawn as an outline. The axis is
-    plain where that shows them all, and counts in powers of ten beyond the median where not.
+    scores: (rows,). labels: (rows,) True/False or 0/1: which rows are anomalies.
+    calibration_scores: the scores that the threshold is based on, drawn as an outline.
+    The axis is linear, or logarithmic beyond the median if there are very large scores.
     """
     values, threshold = score_list(scores, "scores"), check_threshold(threshold)
     marked = row_mask(labels, len(values), "labels")
@@ -66,7 +66,7 @@ def score_histogram(
     for group, colour, name in groups:
         if not len(group):
             continue
-        hatch = "////" if colour == ANOMALY else None  # readable without colour
+        hatch = "////" if colour == ANOMALY else None  # distinguishable without colour
         heights = _shares(group, edges)
         ax.bar(
             edges[:-1], heights, np.diff(edges), align="edge", color=colour, alpha=0.6,
@@ -92,12 +92,12 @@ def score_histogram(
 
 
 def _score_axis(ax: Axes, values: Array) -> Array:
-    """Set up a horizontal axis of scores. → the edges of bins of equal width on it"""
+    """Set up a horizontal axis of scores. → (bins + 1,) edges of bins of equal width on it"""
     smallest, largest = float(values.min()), float(values.max())
     long = has_long_tail(values)
     low, high = padded(smallest, largest, 0.02)
     if long or 0 <= smallest < largest / 2:
-        low = min(smallest, 0.0)  # scores are errors: 0 says how large they are
+        low = min(smallest, 0.0)  # scores are errors; 0 is the natural start of the axis
     body = float(np.median(np.abs(values[values != 0]))) if long else 1.0
     if long:
         tail_axis(ax.xaxis, low, high, 5.5, body)
@@ -114,7 +114,7 @@ def _tail_label(name: str, body: float) -> str:
 
 
 def _shares(values: Array, edges: Array) -> Array:
-    """Percents of the values by bin; (bins,)"""
+    """Percentage of the values in each bin. → (bins,)"""
     return 100.0 * np.histogram(values, edges)[0] / len(values)
 
 
@@ -123,13 +123,13 @@ def _above(values: Array, threshold: float) -> str:
 
 
 def bound_versus_error(certificate: Certificate, threshold: float | None = None) -> Figure:
-    """The proven lower bounds on rows' scores against the scores themselves.
+    """Proven lower bounds on scores over the scores themselves.
 
-    No mark can lie above the diagonal. threshold: where it is given, a line; rows whose bound is
+    No point can lie above the diagonal. threshold: drawn as a line if given; rows with a bound
     above it are proven to be flagged.
     """
     if not len(certificate):
-        raise InputError("the certificate is of no row; certify at least one")
+        raise InputError("the certificate has no rows; certify at least one row")
     threshold = None if threshold is None else check_threshold(threshold)
     score = certificate.score
     figure = new_figure(5.0)
@@ -150,8 +150,8 @@ def bound_versus_error(certificate: Certificate, threshold: float | None = None)
     ax.plot([0, limit], [0, limit], color=QUIET, linewidth=1)
     handles: list[Artist] = [Line2D([], [], color=QUIET, label="bound = score")]
     bounds = (
-        (certificate.bound_at_row, ACCENT, "^", "bound at the row, from its code"),
-        (certificate.bound, NORMAL, "o", "bound a priori, from its features alone"),
+        (certificate.bound_at_row, ACCENT, "^", "bound using the row's code"),
+        (certificate.bound, NORMAL, "o", "bound from the row's features alone"),
     )
     some = np.linspace(0, len(score) - 1, min(len(score), MOST_POINTS)).astype(np.intp)
     for bound, colour, marker, name in bounds:
@@ -167,15 +167,15 @@ def bound_versus_error(certificate: Certificate, threshold: float | None = None)
     if threshold is not None:
         ax.axhline(threshold, color="black", linestyle="--", linewidth=1.2)
         n_proven = int((certificate.bound > threshold).sum())
-        label = f"threshold {number(threshold)}; proven to be above: {n_proven:,} of {len(score):,}"
+        label = f"threshold {number(threshold)}; proven above: {n_proven:,} of {len(score):,} rows"
         handles.append(Line2D([], [], color="black", linestyle="--", label=label))
-    left_title(ax, f"Proven bounds of {counted(len(score), 'row')}")
+    left_title(ax, f"Proven lower bounds of {counted(len(score), 'row')}")
     legend_below(figure, handles, columns=1)
     return figure
 
 
 def _tight(name: str, bound: Array, score: Array) -> str:
-    """A legend entry: how much of the score the bound proves."""
+    """Legend entry with the median of bound / score."""
     scored = score > 0
     if not scored.any():
         return name

@@ -1,6 +1,6 @@
-"""The HTML report: one file that opens from disk and needs nothing else.
+"""The HTML report: a single file without external resources.
 
-Jinja and matplotlib's tick places are imported when a report is built, not before.
+Jinja and matplotlib (for axis ticks) are imported only when a report is built.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["ScoredTable", "build_report"]
 
 
 def build_report(detector: DiffInt, scored: ScoredTable, *, created: datetime | None = None) -> str:
-    """The report on a scored table as HTML; the same inputs give the same text.
+    """The report on a scored table as HTML. The same inputs give the same text.
 
-    created: when the table was scored, now by default.
+    created: time shown in the report, by default now.
     """
     from sklearn.utils.validation import check_is_fitted
 

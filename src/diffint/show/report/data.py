@@ -1,4 +1,4 @@
-"""What a report is about."""
+"""`ScoredTable`, the input of a report."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...core.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class ScoredTable:
-    """A table that was scored, and those of its rows that the report shows.
+    """The scores of a table, and the flagged rows that the report shows.
 
-    source: the name of the file that was scored.
-    scores: (rows,) of every row.
+    source: name of the scored file.
+    scores: (rows,) scores of all rows.
     rows: (shown, features) the flagged rows to show, highest score first, in original units.
-    ids: (shown,) what to call each: its id, or its row number counted from 1.
-    labels: (rows,) 1 marks an anomaly; only to say how well the scores agree with them.
+    ids: (shown,) the id of each, or its row number counted from 1.
+    labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
     source: str
@@ -30,12 +30,21 @@ class ScoredTable:
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:
-            raise InputError("a scored table has scores (rows,) and rows (shown, features)")
+            raise InputError(
+                "scores must have shape (rows,) and rows (shown, features); they have "
+                f"{np.shape(self.scores)} and {np.shape(self.rows)}"
+            )
         if len(self.ids) != len(self.rows):
-            raise InputError(f"{len(self.rows)} rows are shown, but {len(self.ids)} ids are given")
+            raise InputError(
+                f"ids has length {len(self.ids)} and rows {len(self.rows)}; pass one id per row"
+            )
         if len(self.rows) > len(self.scores):
-            raise InputError(f"{len(self.rows)} rows are shown, but {len(self.scores)} were scored")
+            raise InputError(
+                f"rows has length {len(self.rows)}, more than scores ({len(self.scores)}); pass "
+                "the scores of all rows"
+            )
         if self.labels is not None and np.shape(self.labels) != np.shape(self.scores):
             raise InputError(
-                f"{len(self.scores)} rows were scored, but labels are {np.shape(self.labels)}"
+                f"labels has shape {np.shape(self.labels)} and scores {np.shape(self.scores)}; "
+                "pass one label per score"
             )

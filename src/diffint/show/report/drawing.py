@@ -1,4 +1,4 @@
-"""Bars and ticks as percentages of the width they get, so that a page can be of any width."""
+"""Bars and axis ticks of the report, as percentages, so that they fit any page width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tick:
-    """A label below an axis; place in percents from the left."""
+    """A label below an axis; place: percentage from the left."""
 
     place: float
     label: str
@@ -22,9 +22,9 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """A horizontal axis, plain or, beyond `body`, logarithmic.
+    """A horizontal axis: linear, or logarithmic beyond `body`.
 
-    inches: the least width it gets, for labels of 8 points.
+    inches: its smallest width, for labels of 8 points. whole: whether ticks are whole numbers.
     """
 
     low: float
@@ -34,18 +34,18 @@ class Axis:
     whole: bool = False
 
     def stretched(self, values: Array) -> Array:
-        """Values to where equal lengths on the axis are equal differences."""
-        # Halves, since the difference of two huge values may overflow.
+        """Values transformed so that the axis is linear in them."""
+        # Halves: the difference of two huge values may overflow.
         return values / 2 if self.body is None else np.arcsinh(values / self.body)
 
     def place(self, values: Array) -> Array:
-        """Values to percents from the left, of the same shape."""
+        """Positions of values as percentages from the left, of the same shape."""
         low, high = self.stretched(np.array([self.low, self.high]))
         return np.asarray(np.clip(100 * (self.stretched(values) - low) / (high - low), 0, 100))
 
     @property
     def ticks(self) -> list[Tick]:
-        """Round numbers."""
+        """Ticks at round numbers."""
         if self.body is None:
             places, labels = number_ticks(self.low, self.high, self.inches, whole=self.whole)
         else:
@@ -55,17 +55,17 @@ class Axis:
 
 
 def score_axis(values: Array, inches: float) -> Axis:
-    """An axis for scores: plain where that shows them all, logarithmic beyond the median else."""
+    """An axis for scores: linear, or logarithmic beyond the median for very large scores."""
     smallest, largest = float(values.min()), float(values.max())
     low, high = padded(smallest, largest, 0.02)
     long = has_long_tail(values)
     if long or smallest < largest / 2:
-        low = 0.0  # scores are errors: 0 says how large they are
+        low = 0.0  # scores are errors; 0 is the natural start of the axis
     return Axis(low, high, inches, float(np.median(values[values > 0])) if long else None)
 
 
 def bar_path(left: Array, right: Array, height: Array) -> str:
-    """Bars (bars,) that stand on the lower edge of a square of 100, as one SVG path."""
+    """Bars (bars,) on the lower edge of a square of size 100, as one SVG path."""
     bars = zip(left.tolist(), right.tolist(), height.tolist(), strict=True)
     return "".join(
         f"M{_short(a)} 100V{_short(100 - h)}H{_short(b)}V100Z" for a, b, h in bars if h > 0

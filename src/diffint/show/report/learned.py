@@ -1,4 +1,4 @@
-"""What the model learned, as the page shows it."""
+"""Data of the report's section on the model: feature bars and pattern drawings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .drawing import Axis, Tick, bar_path
 
 Array = NDArray[np.float64]
 
-_INCHES = 1.8  # of an axis where three patterns stand side by side
+_INCHES = 1.8  # width of an axis with three patterns side by side
 N_FEATURES, N_PATTERNS, N_CONSTRAINTS = 10, 3, 4
 
 
 @dataclass(frozen=True)
 class FeatureBar:
-    """A feature's importance; width in percents of the most important one's."""
+    """A feature's importance; width: percentage of the most important feature's."""
 
     name: str
     importance: str
@@ -31,9 +31,11 @@ class FeatureBar:
 
 @dataclass(frozen=True)
 class ConstraintDrawing:
-    """One constraint over its feature's training values; places in percents of the width.
+    """One range over the histogram of its feature; positions are percentages of the width.
 
-    start, end: of the range that it allows. below, above: whether the end binds.
+    text: the range. alone, together: coverage of this range, and of this and all above it.
+    values, kept: SVG paths of the histogram and of its part inside the range.
+    start, end: ends of the range. below, above: whether the end binds.
     """
 
     name: str
@@ -51,7 +53,7 @@ class ConstraintDrawing:
 
 @dataclass(frozen=True)
 class PatternDrawing:
-    """A pattern's most important constraints."""
+    """A pattern and its most important ranges."""
 
     unit: int
     inside: str
@@ -61,7 +63,7 @@ class PatternDrawing:
 
 
 def feature_bars(learned: GlobalExplanation) -> list[FeatureBar]:
-    """The most important features that vary at all."""
+    """The most important features, without constant ones."""
     order = learned.feature_order
     order = order[~learned.constant[order] & (learned.feature_importance[order] > 0)]
     most = float(learned.feature_importance[order[0]]) if len(order) else 1.0
@@ -76,14 +78,14 @@ def feature_bars(learned: GlobalExplanation) -> list[FeatureBar]:
 
 
 def pattern_drawings(learned: GlobalExplanation, features: FeatureSummary) -> list[PatternDrawing]:
-    """The patterns to show; none where nothing binds."""
+    """The patterns to show; empty if no range excludes anything."""
     units = learned.top_units(N_PATTERNS, N_CONSTRAINTS)
     return [_pattern(learned, features, unit) for unit in units]
 
 
 def _pattern(learned: GlobalExplanation, features: FeatureSummary, unit: int) -> PatternDrawing:
     order = learned.constraint_order(unit)[:N_CONSTRAINTS]
-    # Constraints that rule nothing out come last and are not worth a picture.
+    # Ranges that exclude nothing come last and are not drawn.
     order = order[learned.importance[unit, order] > 0]
     where = "held-out" if learned.held_out else "training"
     return PatternDrawing(
@@ -98,7 +100,7 @@ def _pattern(learned: GlobalExplanation, features: FeatureSummary, unit: int) ->
 
 
 def _together(learned: GlobalExplanation, unit: int, place: int) -> str:
-    """The share of rows that keep to the constraints up to that place; empty for the first."""
+    """Joint coverage of the ranges up to this place; empty for the first."""
     if not 0 < place < learned.joint_coverage.shape[1]:
         return ""
     return percent(float(learned.joint_coverage[unit, place]))
@@ -137,7 +139,10 @@ def _constraint(
 def _inside(
     left: Array, right: Array, lower: float, upper: float, whole: bool
 ) -> tuple[Array, Array]:
-    """The part of every bar (bars,) between two ends; a bar of one value is in or out."""
+    """Left and right of the part of every bar (bars,) inside the range.
+
+    whole: whether each bar is a single value, either inside or outside.
+    """
     if whole:
         middle = (left + right) / 2
         return left, np.where((middle >= lower) & (middle <= upper), right, left)

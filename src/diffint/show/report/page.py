@@ -1,4 +1,4 @@
-"""The page: everything it says, put into its template."""
+"""Renders the report: builds its texts and data and fills the template."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .rows import row_data
 from .scores import draw_scores
 from .settings import settings, training_facts
 
-_NAMED = 10  # constant features that are named; of the others there is the number
+_NAMED = 10  # number of constant features that are named; the others are only counted
 
 
 def render(
     prepared: PreparedModel, scored: ScoredTable, rate: float, created: datetime, n_jobs: int
 ) -> str:
-    """The report as HTML. rate: the share of normal rows that may be flagged."""
+    """The report as HTML. rate: false-positive rate, the share of normal rows flagged at most."""
     model = prepared.model
     threshold = model.calibration.threshold(rate)
     learned = explain_model(model)
@@ -60,7 +60,7 @@ def render(
         held_out=model.calibration.held_out,
         box_coverage=percent(model.config.box_coverage) if model.config.box_coverage else "",
     )
-    # Names from a file that was not UTF-8 may hold what cannot be written.
+    # Names read from a file that is not UTF-8 may contain characters that cannot be encoded.
     return html.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -79,31 +79,31 @@ def headline(n_flagged: int, n_rows: int) -> str:
 def _meaning(
     model: FittedModel, threshold: float, rate: float, n_rows: int, n_flagged: int
 ) -> list[str]:
-    """What it takes to be flagged, and how many rows would be if all were normal."""
+    """When a row is flagged, and how many rows would be flagged if all were normal."""
     calibration = model.calibration
     allowed = f"{number(100 * rate, 2)} %"
-    known_from = counted(len(calibration.scores), "calibration row")
+    calibration_rows = counted(len(calibration.scores), "calibration row")
     rule = f"A row is flagged when its anomaly score is above {number(threshold)}"
     if not calibration.reaches(rate):
         return [
-            f"{rule}, the largest score of {known_from}: too few to promise that at most {allowed} "
-            "of normal rows are flagged."
+            f"{rule}, the largest score of {calibration_rows}. These are too few to guarantee that "
+            f"at most {allowed} of normal rows are flagged."
         ]
     if not calibration.held_out:
         return [
-            f"{rule}. Of the rows that the model was trained on, at most {allowed} score so high; "
-            "expect more among new rows, normal as they may be."
+            f"{rule}. At most {allowed} of the training rows score higher; expect a larger share "
+            "of new normal rows."
         ]
     by_chance = int(np.ceil(rate * n_rows))
-    chance = f"Were all rows normal, up to about {by_chance:,} would be flagged by chance"
-    remark = ", so these may be no more than that." if 0 < n_flagged <= by_chance else "."
-    return [f"{rule}. At most {allowed} of normal rows score so high."] + (
+    chance = f"If all rows were normal, up to about {by_chance:,} would be flagged by chance"
+    remark = ", so the flagged rows may all be normal." if 0 < n_flagged <= by_chance else "."
+    return [f"{rule}. At most {allowed} of normal rows score higher."] + (
         [chance + remark] if n_rows else []
     )
 
 
 def _agreement(scored: ScoredTable, threshold: float) -> str:
-    """How well the scores agree with labels, where there are any of both kinds."""
+    """How well the scores agree with the labels, if labels of both kinds are given."""
     if scored.labels is None:
         return ""
     labels = np.asarray(scored.labels).astype(bool)
@@ -114,16 +114,16 @@ def _agreement(scored: ScoredTable, threshold: float) -> str:
     flagged = scored.scores > threshold
     hits, false_alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
     return (
-        "Against the labels in the table, which the detector does not use: AUROC "
-        f"{roc_auc_score(labels, scored.scores):.3f}; flagged are {hits:,} of the "
-        f"{int(labels.sum()):,} labelled as anomalies and {false_alarms:,} of the "
-        f"{int((~labels).sum()):,} others."
+        "Compared with the labels in the table, which the detector does not use: AUROC "
+        f"{roc_auc_score(labels, scored.scores):.3f}; {hits:,} of "
+        f"{counted(int(labels.sum()), 'row')} labelled as anomalies and {false_alarms:,} of "
+        f"{counted(int((~labels).sum()), 'other row')} are flagged."
     )
 
 
 def _shown(n_shown: int, n_flagged: int) -> str:
     if n_shown < n_flagged:
-        return f"The {n_shown:,} highest of {n_flagged:,} flagged are shown."
+        return f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores."
     return ""
 
 
@@ -131,23 +131,23 @@ def _learned_from(learned: GlobalExplanation) -> str:
     used = int(learned.is_pattern.sum())
     members = f" in {learned.n_members} members" if learned.n_members > 1 else ""
     return (
-        f"From {counted(learned.n_rows, 'row')} with "
-        f"{counted(len(learned.feature_names), 'feature')} the model learned "
-        f"{counted(used, 'pattern')}{members}. A pattern is a range for every feature, which "
-        "normal rows of one kind keep to."
+        f"The model learned {counted(used, 'pattern')}{members} from "
+        f"{counted(learned.n_rows, 'row')} with "
+        f"{counted(len(learned.feature_names), 'feature')}. A pattern has a range for every "
+        "feature; similar normal rows lie inside these ranges."
     )
 
 
 def _more_features(learned: GlobalExplanation) -> list[str]:
-    """What there is to say about the features without a bar."""
+    """Sentences about the features without a bar."""
     lines = []
     n_varying = int((~learned.constant).sum())
     if n_varying > N_FEATURES:
-        lines.append(f"The {N_FEATURES} most important of {n_varying:,} features.")
+        lines.append(f"The {N_FEATURES} most important of {n_varying:,} features are shown.")
     constant = [learned.feature_names[j] for j in np.flatnonzero(learned.constant)]
     if constant:
         more = [f"{len(constant) - _NAMED:,} more"] if len(constant) > _NAMED else []
-        lines.append(f"Never varied in training: {listed(constant[:_NAMED] + more)}.")
+        lines.append(f"Constant in training: {listed(constant[:_NAMED] + more)}.")
     return lines
 
 
@@ -161,7 +161,7 @@ def _moment(when: datetime) -> str:
 def _row_block(
     prepared: PreparedModel, scored: ScoredTable, threshold: float, n_jobs: int
 ) -> dict[str, Any]:
-    """What the script draws the rows from."""
+    """Data from which the script draws the rows."""
     rows: list[list[Any]] = []
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
@@ -171,7 +171,7 @@ def _row_block(
 
 
 def _as_json(value: Any) -> Markup:
-    """JSON that cannot end the element it stands in; NaN, which is not JSON, is refused."""
+    """JSON that is safe inside a script element. NaN, which is not valid JSON, raises."""
     return htmlsafe_json_dumps(
         value, dumps=json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
@@ -188,5 +188,5 @@ _ENVIRONMENT = Environment(
 
 
 def _text_of(name: str) -> str:
-    """A file beside the template, as it is."""
+    """The text of a file in the template folder."""
     return _LOADER.get_source(_ENVIRONMENT, name)[0]

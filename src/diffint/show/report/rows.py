@@ -1,4 +1,4 @@
-"""The flagged rows, in the few bytes from which the page's script draws them."""
+"""Data of the flagged rows, in a compact form for the report's script."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ N_REASONS, N_BARS = 3, 8
 def row_data(
     ids: tuple[str, ...], why: LocalExplanation, nearest: NearestNormal
 ) -> list[list[Any]]:
-    """One list per row, in order; features go by their number.
+    """One list per row; features are given by their number.
 
-    id, score, p-value, its text, headline, reasons [[feature, what follows its name], …], bars
-    [[feature, side, share, value, range], …], share of the other features, threshold as a share of
-    the score, what would make it normal.
+    Its items: id, score, p-value, p-value as text, headline, reasons [[feature, text after its
+    name], …], bars [[feature, side, share, value, range], …], share of the other features,
+    threshold / score, text of the nearest normal row.
     """
     order = why.order
     return [

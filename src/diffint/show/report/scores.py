@@ -1,4 +1,4 @@
-"""The distribution of scores about the threshold."""
+"""Data of the report's histogram of scores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .drawing import Tick, bar_path, score_axis
 Array = NDArray[np.float64]
 
 _BINS = 60
-_INCHES = 2.8  # of the axis on a telephone
-_LEAST = 1.5  # percents of the height: a bar of one row among thousands can still be seen
+_INCHES = 2.8  # width of the axis on a phone
+_LEAST = 1.5  # smallest bar, as a percentage of the height, so that single rows are visible
 
 
 @dataclass(frozen=True)
 class ScoreDrawing:
-    """Bars of the rows below and above the threshold; places in percents of the width."""
+    """Bars of the rows below and above the threshold; positions are percentages of the width."""
 
     below: str
     above: str
@@ -31,10 +31,10 @@ class ScoreDrawing:
 
 
 def draw_scores(scores: Array, threshold: float) -> ScoreDrawing:
-    """scores: (rows,), at least one."""
+    """Histogram of scores (rows,), at least one."""
     axis = score_axis(np.append(scores, threshold), _INCHES)
     cut = float(axis.place(np.array([threshold]))[0])
-    # Bins count from the threshold, so that no bar lies on both sides of it.
+    # Bins start at the threshold, so that no bar lies on both sides of it.
     width = 100 / _BINS
     edges = cut + width * np.arange(-np.ceil(cut / width), np.ceil((100 - cut) / width) + 1)
     flagged = scores > threshold
@@ -45,7 +45,7 @@ def draw_scores(scores: Array, threshold: float) -> ScoreDrawing:
     if axis.body is not None:
         notes.append(f"The axis is logarithmic beyond {number(axis.body, 2)}.")
     if 95 / tallest < _LEAST:
-        notes.append("Small bars are drawn tall enough to be seen.")
+        notes.append("Very small bars are drawn larger, so that they are visible.")
     left, right = np.clip(edges[:-1], 0, 100), np.clip(edges[1:], 0, 100)
 
     def bars(counts: NDArray[Any]) -> str:

@@ -1,4 +1,4 @@
-"""How the model came to be, in plain words."""
+"""Data of the report's section on training: facts and settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.model import FittedModel
 
 @dataclass(frozen=True)
 class ShownSetting:
-    """One setting; changed: whether it differs from the recommended one."""
+    """One setting; changed: whether it differs from the recommended value."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class ShownSetting:
 
 
 def settings(config: Config) -> list[ShownSetting]:
-    """Every setting of the model, in order."""
+    """All settings of the model."""
     usual = RECOMMENDED.to_dict()
     return [
         ShownSetting(name, _written(value), MODEL_SETTINGS[name].meaning, value != usual[name])
@@ -30,7 +30,7 @@ def settings(config: Config) -> list[ShownSetting]:
 
 
 def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tuple[str, str]]:
-    """What was trained on, when and how, as (term, description)."""
+    """Facts about the training as (term, description)."""
     training, calibration = model.training, model.calibration
     left_out = []
     if training.n_known_anomalies:
@@ -40,21 +40,21 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
     missing = model.features.missing_share
     n_missing = int((missing > 0).sum())
     kinds = {
-        "members": "scored by members that had not seen them",
-        "holdout": "kept out of training",
-        "training": "which were trained on: optimistic",
+        "members": "scored by members that were not trained on them",
+        "holdout": "left out of training",
+        "training": "used in training, so it is optimistic",
     }
     facts = [
         ("Trained on", counted(training.n_rows, "row")),
         ("Left out", " and ".join(left_out)),
         ("Features", counted(model.n_features, "feature")),
         ("Missing values", f"in {counted(n_missing, 'feature')}" if n_missing else ""),
-        ("Trained at", _moment(training.created)),
-        ("Took", f"{number(training.seconds, 2)} s on {training.device}"),
-        ("Passes", f"{training.epochs:,} in batches of {training.batch_size:,}"),
+        ("Date", _moment(training.created)),
+        ("Duration", f"{number(training.seconds, 2)} s on {training.device}"),
+        ("Epochs", f"{training.epochs:,}, with batches of {counted(training.batch_size, 'row')}"),
         (
             "Threshold",
-            f"{number(threshold)}, for at most {number(100 * rate, 2)} % of normal rows, from "
+            f"{number(threshold)}, to flag at most {number(100 * rate, 2)} % of normal rows; from "
             f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}",
         ),
         ("Version", f"diffint {training.version}"),
@@ -65,7 +65,7 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
 def _moment(created: str) -> str:
     try:
         return f"{datetime.fromisoformat(created):%Y-%m-%d %H:%M %Z}".strip()
-    except ValueError:  # whatever a file from elsewhere says
+    except ValueError:  # a model file may contain any text here
         return created
 
 

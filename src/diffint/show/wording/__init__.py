@@ -1,1 +1,1 @@
-"""What the library says in words, one file for each kind of text."""
+"""Texts of explanations and certificates, one file per kind of text."""

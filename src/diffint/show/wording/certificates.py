@@ -1,4 +1,4 @@
-"""Certificates in words. Bounds are rounded so that what is said is proven."""
+"""Texts of certificates. Bounds are rounded outwards, so that every statement is proven."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def certificate_text(certificate: Certificate, row: int) -> str:
-    """What is proven about one row's score."""
+    """What is proven about the score of one row."""
     c = certificate
     lines = [
         f"Row {row}: score {number(c.score[row])}, proven to be at least "
         f"{rounded_down(c.bound[row])} from its features alone"
-        f" ({rounded_down(c.bound_at_row[row])} given its code).",
-        f"It lies {rounded_down(c.distance[:, row].mean())} from what the model makes of "
-        f"rows beyond its intervals; {rounded_up(c.slack[:, row].mean())} of that may be "
-        f"lost (Lipschitz bound {rounded_up(c.lipschitz_bound.mean())}).",
+        f" ({rounded_down(c.bound_at_row[row])} using its code).",
+        "Its distance from the reconstruction of rows beyond all intervals is "
+        f"{rounded_down(c.distance[:, row].mean())}; up to {rounded_up(c.slack[:, row].mean())} of "
+        f"it is not certain (Lipschitz bound {rounded_up(c.lipschitz_bound.mean())}).",
     ]
     sides = common_pattern(c.pattern[:, row])
     beyond = [
@@ -37,37 +37,37 @@ def certificate_text(certificate: Certificate, row: int) -> str:
         for j in np.flatnonzero(sides)
     ]
     lines.append(
-        f"Beyond the intervals of all units: {', '.join(beyond)}."
+        f"Features beyond the intervals of all units: {', '.join(beyond)}."
         if beyond
-        else "On no feature is it beyond the intervals of all units."
+        else "No feature is beyond the intervals of all units."
     )
     for name, meaning in FLAGS.items():
         if getattr(c, name)[row]:
-            lines.append(f"It is {meaning}; {_inlier_share(c, name)}.")
+            lines.append(f"The row is {meaning}; {_inlier_share(c, name)}.")
     vacuous = int(c.n_vacuous_units.sum())
     if vacuous:
         total = c.n_units * len(c.n_vacuous_units)
-        verb = "constrains" if vacuous == 1 else "constrain"
-        lines.append(f"{vacuous} of {counted(total, 'unit')} {verb} nothing and raise no flag.")
+        verbs = "constrains nothing and raises" if vacuous == 1 else "constrain nothing and raise"
+        lines.append(f"{vacuous} of {counted(total, 'unit')} {verbs} no flag.")
     return "\n".join(lines)
 
 
 def _inlier_share(certificate: Certificate, name: str) -> str:
     rates = certificate.inlier_rates
     if rates is None:
-        return "the model file does not say how many training rows are"
+        return "this share is unknown for training rows, as the model file does not contain it"
     return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
 
 
 def region_text(certificate: RegionCertificate) -> str:
-    """A region, its bounds and the verdict; its ends in full, its bounds rounded outwards."""
+    """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [
         f"{name} {_range(low, high)}"
         for name, low, high in zip(c.feature_names, c.region_lower, c.region_upper, strict=True)
         if np.isfinite(low) or np.isfinite(high)
     ]
-    where = ", ".join(bounded) if bounded else "any values at all"
+    where = ", ".join(bounded) if bounded else "any values"
     low, high = rounded_down(c.lower), rounded_up(c.upper)
     if c.threshold is not None:
         low, high, threshold = bounds_beside(c.lower, c.upper, c.threshold)
@@ -76,8 +76,8 @@ def region_text(certificate: RegionCertificate) -> str:
         verdict = {
             "all flagged": "all of them are certain to be flagged",
             "none flagged": "none of them can be flagged",
-            "undecided": "these bounds do not decide whether they are flagged; more splits "
-            "tighten them",
+            "undecided": "these bounds do not decide whether they are flagged; more splits give "
+            "tighter bounds",
         }[c.verdict]
         lines.append(f"With the threshold at {threshold}, {verdict}.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What would make a flagged row normal, in words."""
+"""Texts of counterfactuals: what would make a flagged row normal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
 
 
 def changes_text(nearest: NearestNormal, row: int) -> str:
-    """``Row 3 would be normal if amount came down to 12 (from 900).``"""
+    """``Row 3 would be normal if amount decreased to 12 (from 900).``"""
     if not nearest.flagged[row]:
         return f"Row {row} is not flagged: nothing needs to change."
     if not nearest.found[row]:
@@ -23,7 +23,7 @@ def changes_text(nearest: NearestNormal, row: int) -> str:
 
 
 def _change(nearest: NearestNormal, change: Change) -> str:
-    way = "came down" if change.suggested < change.value else "went up"
+    way = "decreased" if change.suggested < change.value else "increased"
     name = shown_name(nearest.feature_names[change.feature])
     after = exact_number(change.suggested)
     before = distinct_numbers(change.value, change.suggested)[0]

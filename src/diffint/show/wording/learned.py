@@ -1,4 +1,4 @@
-"""What a model learned, in words: features, patterns, and their constraints."""
+"""Texts about the model: its features, patterns and their ranges."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from .ranges import range_text
 def model_text(
     learned: GlobalExplanation, n_features: int, n_units: int, n_constraints: int
 ) -> str:
-    """The most important features and the constraints of the top patterns."""
+    """The most important features, and the most important ranges of the top patterns."""
     names = learned.feature_names
     order = learned.feature_order[~learned.constant[learned.feature_order]][:n_features]
     n_patterns = int(learned.is_pattern.sum())
     members = "" if learned.n_members == 1 else f" in {learned.n_members} members"
     lines = [
-        f"Learned from {counted(learned.n_rows, 'row')} of {counted(len(names), 'feature')}: "
+        f"Learned from {counted(learned.n_rows, 'row')} with {counted(len(names), 'feature')}: "
         f"{counted(n_patterns, 'pattern')}{members}."
     ]
     if len(order):
         width = max(len(shown_name(names[j])) for j in order)
-        lines += ["", "Features that normal rows are held to most (0 to 1):"]
+        lines += ["", "Most important features (0 to 1):"]
         lines += [
             f"  {shown_name(names[j]):<{width}}  {learned.feature_importance[j]:.2f}" for j in order
         ]
     if learned.constant.any():
         constant = [shown_name(names[j]) for j in np.flatnonzero(learned.constant)]
         more = f" and {len(constant) - n_features} more" if len(constant) > n_features else ""
-        lines += ["", f"Never varied in training: {', '.join(constant[:n_features])}{more}."]
+        lines += ["", f"Constant in training: {', '.join(constant[:n_features])}{more}."]
     for unit in learned.top_units(n_units, n_constraints):
         lines += ["", *unit_lines(learned, unit, n_constraints)]
     return "\n".join(lines)
 
 
 def unit_lines(learned: GlobalExplanation, unit: int, n_constraints: int) -> list[str]:
-    """A unit's most important constraints, a line each; none on what does not vary."""
+    """A unit's most important ranges, one line each, without constant features."""
     order = learned.constraint_order(unit)[:n_constraints]
     order = order[learned.importance[unit, order] > 0]
     names = [shown_name(learned.feature_names[j]) for j in order]
@@ -56,12 +56,12 @@ def unit_lines(learned: GlobalExplanation, unit: int, n_constraints: int) -> lis
     together = learned.joint_coverage[unit, len(order) - 1] if len(order) <= depth else np.nan
     if len(order) > 1 and not np.isnan(together):
         every = "Both" if len(order) == 2 else f"All {len(order)}"
-        lines.append(f"  {every} at once hold for {percent(together)} of them.")
+        lines.append(f"  {every} together hold for {percent(together)} of these rows.")
     return lines
 
 
 def constraint_text(learned: GlobalExplanation, unit: int, j: int) -> str:
-    """One constraint; says when an end, or both, do not bind."""
+    """The range of one feature; an end outside the training range is not named."""
     lower, upper = learned.lower[unit, j], learned.upper[unit, j]
     binds_below, binds_above = (
         bool(learned.binds_below[unit, j]),

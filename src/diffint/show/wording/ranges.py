@@ -1,4 +1,4 @@
-"""Ranges, and the rows that they are known from, in words."""
+"""Texts of ranges and of the number of rows that fit a pattern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.formatting import counted
 def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
     """How many training rows fit a pattern: ``3 of 214 training rows fit it``.
 
-    counted_rows: the rows that were looked at, of n_rows; empty text where there were none.
+    counted_rows: number of rows that were counted, out of n_rows; if 0, the text is empty.
     """
     if not counted_rows:
         return ""
@@ -20,14 +20,13 @@ def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
 def range_text(
     lower: float, upper: float, low: str, up: str, binds_below: bool, binds_above: bool
 ) -> str:
-    """A range in words; an end that does not bind is not named.
+    """A range such as ``552–1210``; only the end that binds if the other does not.
 
-    low, up: the ends as they are to be written. ``552–1,210``, ``the limit of 552``, ``0`` where
-    there is only one value.
+    low, up: texts of the ends.
     """
     if lower == upper:
         return low
     if binds_below != binds_above:
-        return f"the limit of {low if binds_below else up}"
-    # A dash between numbers with signs is hard to read.
+        return low if binds_below else up
+    # A dash beside a minus sign is hard to read.
     return f"{low} to {up}" if lower < 0 else f"{low}–{up}"

@@ -1,4 +1,4 @@
-"""Why a row scores as it does, in words: the headline, the reasons, and the one-line form."""
+"""Texts of a row's explanation: headline, reasons, and a one-line summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .ranges import range_text, rows_inside
 
 
 def headline(why: LocalExplanation, row: int) -> str:
-    """A row's score and pattern in a sentence or two."""
+    """A row's score and nearest pattern in two sentences."""
     score, threshold = distinct_numbers(why.score[row], why.threshold)
     verdict = "above" if why.flagged[row] else "not above"
     p_value = f"p = {number(why.p_value[row], 2)}"
@@ -18,30 +18,30 @@ def headline(why: LocalExplanation, row: int) -> str:
         p_value += ", optimistic: from the training rows"
     outside, n_features = int((why.side[row] != 0).sum()), len(why.feature_names)
     if outside == 0:
-        relation = "lies inside all its ranges"
+        relation = "inside all its ranges"
     elif outside == n_features:
-        relation = "leaves its only range" if n_features == 1 else f"leaves all {outside} ranges"
+        relation = "outside its only range" if n_features == 1 else f"outside all {outside} ranges"
     else:
-        relation = f"leaves {outside} of its {n_features} ranges"
+        relation = f"outside {outside} of its {n_features} ranges"
     inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
     return (
         f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
-        f"comes nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and "
+        f"is nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and lies "
         f"{relation}."
     )
 
 
 def reason(why: LocalExplanation, row: int, j: int) -> str:
-    """What there is to say about one cell, in one sentence."""
+    """One sentence about one feature of a row."""
     name, value = shown_name(why.feature_names[j]), why.value[row, j]
     if np.isnan(value):
-        return f"{name} is missing; it carries nothing."
+        return f"{name} is missing; it carries 0 % of the score."
     share = f"it carries {percent(why.share[row, j])} of the score."
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
     side = int(why.side[row, j])
     if np.isnan(lower):
-        return f"{name} = {shown}, a feature that the pattern has no range for; {share}"
+        return f"{name} = {shown}, but the pattern has no range for this feature; {share}"
     if why.constant[j]:
         always = f"but was {low} in every" if side else "as in every"
         return f"{name} = {shown}, {always} training row; {share}"
@@ -51,11 +51,13 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     if side == 0:
         return f"{name} = {shown} is {_within(why, row, j, low, up, ends)}; {share}"
     relation = "not" if lower == upper else "above" if side > 0 else "below"
-    return f"{name} = {shown} is {relation} {ends}, {_known_from(why, row, j)}; {share}"
+    one_sided = binds_below != binds_above
+    kind = "value" if lower == upper else "limit" if one_sided else "range"
+    return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
 
 
 def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
-    """A row's most responsible features in one line: ``a = 9 above 2–5 (40 %); b = …``"""
+    """A row's most responsible features on one line: ``a = 9 above 2–5 (40 %); b = …``"""
     parts = []
     for j in why.order[row][:n_reasons]:
         if not why.responsibility[row, j] > 0:
@@ -70,10 +72,10 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
 
 
 def _within(why: LocalExplanation, row: int, j: int, low: str, up: str, ends: str) -> str:
-    """Where an ordinary value lies, and what would fit the rest of the row better."""
+    """Where a value inside its range lies, and the value expected from the rest of the row."""
     binds_below, binds_above = why.binds_below[row, j], why.binds_above[row, j]
     if why.lower[row, j] == why.upper[row, j]:
-        where = "as in the pattern"
+        where = "the value of the pattern"
     elif not (binds_below or binds_above):
         where = "an ordinary value"
     elif binds_below != binds_above:
@@ -84,17 +86,17 @@ def _within(why: LocalExplanation, row: int, j: int, low: str, up: str, ends: st
     expected = np.round(expected) if why.whole[j] else expected
     if np.isnan(expected) or expected == value:
         return where
-    return f"{where}, while {distinct_numbers(expected, value)[0]} would fit the rest better"
+    better = distinct_numbers(expected, value)[0]
+    return f"{where}, but {better} would fit the rest of the row better"
 
 
-def _known_from(why: LocalExplanation, row: int, j: int) -> str:
-    """Which training rows the range is known from: those that are like this row otherwise."""
+def _peers(why: LocalExplanation, row: int, j: int) -> str:
+    """The training rows that have the range: those that fit the pattern in all other features."""
     n_peers, n_inside = int(why.peers[row, j]), int(why.peers_inside[row, j])
     if n_inside == 0:
-        return "the range of the pattern"
+        return "the pattern"
     sampled = "" if why.counted_rows == why.n_rows else "sampled "
     if n_peers == 1:
-        return f"the range of the one {sampled}training row that otherwise fits the pattern"
+        return f"the one {sampled}training row that otherwise fits the pattern"
     share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
-    rows = f"{n_peers:,} {sampled}training rows that otherwise fit the pattern"
-    return f"the range of {share} {rows}"
+    return f"{share} {n_peers:,} {sampled}training rows that otherwise fit the pattern"

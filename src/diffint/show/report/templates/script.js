@@ -1,6 +1,6 @@
 "use strict";
-// Draws the flagged rows from the JSON block. Everything that comes from the table is inserted as
-// text, never as markup.
+// Draws the flagged rows from the JSON block, and sorts, searches and opens them. Everything that
+// comes from the table is inserted as text, never as markup.
 (() => {
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
@@ -9,20 +9,20 @@
   const theme = byId("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const tellTheme = () => theme.setAttribute("aria-pressed", String(isDark()));
+  const updateThemeButton = () => theme.setAttribute("aria-pressed", String(isDark()));
   theme.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    tellTheme();
+    updateThemeButton();
   });
-  system.addEventListener("change", tellTheme);
+  system.addEventListener("change", updateThemeButton);
   theme.hidden = false;
-  tellTheme();
+  updateThemeButton();
 
   // --- Rows ---
   const data = JSON.parse(byId("data").textContent);
   if (!data.rows.length) return;
   const PAGE = 50; // rows shown at first, and with each "Show more"
-  const OPENED_IN_PRINT = 50; // no more rows than this are opened for printing
+  const OPENED_IN_PRINT = 50; // longer lists are not opened for printing
 
   const rows = data.rows.map((row, rank) => {
     const [id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf] = row;
@@ -53,7 +53,7 @@
     const line = make("div");
     line.setAttribute("role", "row");
     line.append(cell("cell", "name", name));
-    line.append(cell("cell", kind === "odd" ? "value out" : "value", value));
+    line.append(cell("cell", kind === "outlier" ? "value out" : "value", value));
     line.append(cell("cell", "range-text", range));
     const track = cell("cell", "track");
     const bar = make("span", `bar ${kind}`);
@@ -72,13 +72,13 @@
     table.setAttribute("aria-label", "What the score is made of");
     const heads = make("div", "heads");
     heads.setAttribute("role", "row");
-    const titles = ["Feature", "Value", "Range", "Share of the score, summed up", "Share"];
+    const titles = ["Feature", "Value", "Range", "Share of the score, cumulative", "Share"];
     const classes = ["name", "value", "range-text", "", "share"];
     titles.forEach((title, i) => heads.append(cell("columnheader", classes[i], title)));
     table.append(heads);
     let start = 0;
     for (const [feature, side, share, value, range] of row.bars) {
-      const kind = side === 0 ? "in" : "odd";
+      const kind = side === 0 ? "in" : "outlier";
       table.append(barLine(nameOf(feature), value, range, start, share, kind, row.threshold));
       start += share;
     }
@@ -92,7 +92,7 @@
 
   function legend() {
     const line = make("p", "small keys");
-    const kinds = [["odd", "outside its range"], ["normal", "inside its range"], ["dash", "threshold"]];
+    const kinds = [["outlier", "outside its range"], ["normal", "inside its range"], ["dash", "threshold"]];
     for (const [kind, text] of kinds) {
       const part = make("span");
       part.append(make("span", `key ${kind}`), ` ${text}`);
@@ -132,8 +132,8 @@
     const top = make("span", "cell");
     if (row.bars.length) {
       const [feature, , , value, range] = row.bars[0];
-      const said = /^(always|only) /.test(range) ? range : `range ${range}`;
-      top.append(make("span", "feature", nameOf(feature)), `${value}, ${said}`);
+      const rangeText = /^(always|only) /.test(range) ? range : `range ${range}`;
+      top.append(make("span", "feature", nameOf(feature)), `${value}, ${rangeText}`);
     }
     summary.append(make("span", "id", row.id), make("span", "score", row.score));
     summary.append(make("span", "p", row.pText), top);
@@ -179,8 +179,8 @@
   }
 
   function update() {
-    const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    visible = rows.filter((row) => asked.every((word) => words(row).includes(word)));
+    const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    visible = rows.filter((row) => terms.every((term) => words(row).includes(term)));
     visible.sort((a, b) => sort.sign * compare[sort.key](a, b) || a.rank - b.rank);
     show();
   }
@@ -198,7 +198,7 @@
     all.hidden = shown.length === 0;
   }
 
-  function tellSort() {
+  function updateSortButtons() {
     for (const button of sorts) {
       const pressed = button.dataset.key === sort.key;
       button.setAttribute("aria-pressed", String(pressed));
@@ -214,7 +214,7 @@
     button.addEventListener("click", () => {
       const { key, start } = button.dataset;
       sort = { key, sign: key === sort.key ? -sort.sign : Number(start ?? 1) };
-      tellSort();
+      updateSortButtons();
       update();
     });
   }
@@ -226,7 +226,7 @@
     const first = limit;
     limit += PAGE;
     show();
-    items.children[first].querySelector("summary").focus(); // go on reading where it ended
+    items.children[first].querySelector("summary").focus(); // the first new row
   });
   all.addEventListener("click", () => {
     const open = all.textContent === "Open all";
@@ -238,7 +238,7 @@
     all.textContent = opened ? "Close all" : "Open all";
   }, true);
 
-  // On paper nothing can be opened; a long list prints as it is on the screen.
+  // On paper nothing can be opened, so rows are opened before printing unless the list is long.
   let openedToPrint = [];
   addEventListener("beforeprint", () => {
     if (visible.length > OPENED_IN_PRINT) return;
@@ -250,7 +250,7 @@
     openedToPrint = [];
   });
 
-  tellSort();
+  updateSortButtons();
   update();
   byId("list").hidden = false;
 })();
