@@ -146,7 +146,9 @@ def ecod_tails(setting: Setting, rows: Matrix) -> Matrix:
 def largest_z(setting: Setting, rows: Matrix) -> Matrix:
     """Distance to the mean in standard deviations."""
     deviation = setting.train.std(axis=0)
-    return np.abs(rows - setting.train.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    return np.asarray(
+        np.abs(rows - setting.train.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    )
 
 
 def neighbours(setting: Setting, rows: Matrix) -> Matrix:

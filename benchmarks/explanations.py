@@ -135,7 +135,7 @@ def rises(fitted: DiffInt, rows: Matrix, n_features: int, rng: np.random.Generat
         top = explanation.constraint_order(unit)[:n_features]
         draws = [np.argsort(rng.random(rows.shape), axis=1)[:, :n_features] for _ in range(6)]
         result.append([rise(np.tile(top, (len(rows), 1))), np.mean([rise(d) for d in draws], 0)])
-    return np.mean(result, axis=0)
+    return np.asarray(np.mean(result, axis=0))
 
 
 def faithful(job: tuple[Path, int, str]) -> list[float]:

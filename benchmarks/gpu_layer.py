@@ -71,7 +71,7 @@ def microseconds(work: Callable[[], None], repeats: int = 20, rounds: int = 15) 
         stop.record()
         torch.cuda.synchronize()
         times.append(start.elapsed_time(stop) * 1e3 / repeats)
-    return statistics.median(times[3:])
+    return float(statistics.median(times[3:]))
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ def estimated_cost(path: Path) -> float:
     """A number proportional to the training time, from the number of steps and elements."""
     with np.load(path, allow_pickle=False) as table:
         n_rows, n_features = table["X"].shape
-    return (
+    return float(
         n_rows
         / paper_batch_size(n_rows)
         * (40 + paper_batch_size(n_rows) * (n_features + 20) / 500)
@@ -53,7 +53,7 @@ def split(table: LabelledTable, seed: int) -> tuple[TrainingRun, NDArray[np.floa
     return run, scaler.transform(test)[0], test_labels
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def scores(rows: NDArray[np.float32], parameters: Parameters, config: Config) -> NDArray[Any]:
     """Mean absolute error of rows (rows, features), computed in plain torch. → (rows,)"""
     w = {name: torch.from_numpy(value).cuda() for name, value in parameters.arrays().items()}
@@ -72,7 +72,7 @@ def scores(rows: NDArray[np.float32], parameters: Parameters, config: Config) ->
         )
         output = hidden.clamp_min(0.0) @ w["output_weight"] + w["output_bias"]
         result.append((x - output).abs().mean(1))
-    return torch.cat(result).cpu().numpy()
+    return np.asarray(torch.cat(result).cpu().numpy())
 
 
 def run_table(path: Path, seeds: list[int], epochs: int) -> list[tuple[Any, ...]]:

@@ -68,7 +68,7 @@ def random_rows(x: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndar
     holes = rng.random(rows.shape) < 0.3
     holes[n_rows // 10 :] = False
     rows[holes] = np.nan
-    return rows
+    return np.asarray(rows)
 
 
 # --- certify -----------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def adversary(
         optimizer.step()
         with torch.no_grad():
             place.clamp_(0.0, 1.0)
-    return np.clip(np.concatenate(visited), low, high)
+    return np.asarray(np.clip(np.concatenate(visited), low, high))
 
 
 def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Any:

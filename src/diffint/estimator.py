@@ -285,7 +285,7 @@ array([ 1, -1])
     def history_(self) -> NDArray[np.float64]:
         """Training loss of every epoch, mean over the members. (epochs,)"""
         check_is_fitted(self, "model_")
-        return np.mean([member.history for member in self.model_.members], axis=0)
+        return np.asarray(np.mean([member.history for member in self.model_.members], axis=0))
 
     # --- Explaining ------------------------------------------------------------------------
 

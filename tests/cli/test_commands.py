@@ -289,7 +289,7 @@ def test_report(run, payments, tmp_path):
 def test_help_and_version_import_no_heavy_library():
     """scikit-learn and numba take seconds to import; a fit needs them, `--help` does not."""
     script = (
-        "import sys, diffint.cli; heavy = {'sklearn', 'numba', 'scipy', 'pandas', 'torch'};"
+        "import sys, diffint.cli.app; heavy = {'sklearn', 'numba', 'scipy', 'pandas', 'torch'};"
         "print(*heavy & set(sys.modules)); print(diffint.DiffInt().get_params()['n_units'])"
     )
     done = subprocess.run(

@@ -242,7 +242,7 @@ def _legend(methods: Sequence[TimedMethod]) -> list[Artist]:
 def _label_points(figure: Figure, ax: Axes, methods: Sequence[TimedMethod]) -> None:
     """Write every point's name beside it, without overlap of names and points."""
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # computes the layout, and so the positions of the points
+    canvas.draw()  # type: ignore[no-untyped-call]  # computes the layout, and so the positions of the points
     figure.set_layout_engine("none")
     points = ax.transData.transform([(one.seconds, one.rank) for one in methods])
     taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in points]

@@ -153,7 +153,7 @@ def scale_trial(trial: Trial) -> Trial:
     span = np.where(upper > lower, upper - lower, 1.0)
 
     def scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.clip(2.0 * (rows - lower) / span - 1.0, -1.0, 1.0)
+        return np.asarray(np.clip(2.0 * (rows - lower) / span - 1.0, -1.0, 1.0))
 
     return trial._replace(train=scaled(trial.train), test=scaled(trial.test))
 

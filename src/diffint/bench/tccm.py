@@ -86,4 +86,4 @@ class TCCM:
             (self.field_(part, torch.ones(len(part))) + part).norm(dim=1)
             for part in rows.split(_BLOCK_ROWS)
         ]
-        return torch.cat(errors).numpy().astype(np.float64)
+        return np.asarray(torch.cat(errors).numpy().astype(np.float64))

@@ -169,7 +169,7 @@ def estimated_one_core_seconds(detector: Any, rows: NDArray[np.float64]) -> floa
     if len(timed) == 1:
         return seconds[0]
     per_epoch = max(0.0, seconds[1] - seconds[0]) / (timed[1] - timed[0])
-    return seconds[0] + per_epoch * (n_epochs - timed[0])
+    return float(seconds[0] + per_epoch * (n_epochs - timed[0]))
 
 
 def _fit_seconds(detector: Any, rows: NDArray[np.float64]) -> float:

@@ -268,8 +268,8 @@ class _HiddenLayer:
         return Range(np.maximum(inputs.low, 0.0), np.maximum(inputs.high, 0.0))
 
     def _normalised(self, value: Array, others: Array) -> Array:
-        return value / np.sqrt(
-            (value**2 + others) / value.shape[1] + float(np.float32(NORM_EPSILON))
+        return np.asarray(
+            value / np.sqrt((value**2 + others) / value.shape[1] + float(np.float32(NORM_EPSILON)))
         )
 
     def _after_norm(self, normed: Range) -> Range:

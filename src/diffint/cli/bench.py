@@ -106,7 +106,7 @@ def run(
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
-    from ..estimator import resolve_jobs
+    from ..core.checks import resolve_jobs
     from ..tables.datasets import read_adbench
 
     chosen = chosen_methods(names(methods), plugin or [])

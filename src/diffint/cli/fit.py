@@ -49,7 +49,7 @@ def fit(
         str | None, typer.Option(metavar="NAME", help=SETTINGS["decoder"].meaning)
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
+        str | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
     device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
@@ -125,12 +125,13 @@ def fit(
         typer.echo(line)
 
 
-def _settings(preset: str, decoder: str | None, epochs: int | None) -> dict[str, Any]:
+def _settings(preset: str, decoder: str | None, epochs: str | None) -> dict[str, Any]:
     if preset not in PRESETS:
         raise InputError(f"--preset {preset!r} is not one of {', '.join(PRESETS)}")
     settings = PRESETS[preset].to_dict()
     settings.update({"decoder": decoder} if decoder is not None else {})
-    settings.update({"epochs": epochs} if epochs is not None else {})
+    if epochs is not None:
+        settings["epochs"] = int(epochs) if epochs.isdecimal() else epochs
     return settings
 
 

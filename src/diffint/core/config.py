@@ -284,7 +284,7 @@ RUN_SETTINGS = {
         Setting(
             "device",
             "auto",
-            "{'auto', 'cpu', 'cuda'}",
+            "{'auto', 'cpu', 'cuda', 'cuda:N'}",
             "Where to train: 'cpu', 'cuda', or 'auto' for a GPU if it is worthwhile.",
             "Scoring always runs on the CPU.",
         ),

@@ -41,13 +41,13 @@ class Parameters:
 
 def softplus(x: NDArray[Any]) -> Array32:
     """log(1 + e^x), without overflow."""
-    return np.logaddexp(np.float32(0), x).astype(np.float32)
+    return np.asarray(np.logaddexp(np.float32(0), x).astype(np.float32))
 
 
 def inverse_softplus(y: NDArray[Any]) -> Array32:
     """The x with softplus(x) = y > 0."""
     y = np.asarray(y, dtype=np.float64)
-    return (y + np.log(-np.expm1(-y))).astype(np.float32)
+    return np.asarray((y + np.log(-np.expm1(-y))).astype(np.float32))
 
 
 def initial_parameters(

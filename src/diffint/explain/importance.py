@@ -28,12 +28,12 @@ def tightness(
     """
     span = span_upper - span_lower
     width = np.minimum(upper, span_upper) - np.maximum(lower, span_lower)
-    return np.clip(1.0 - width / np.where(span > 0, span, np.inf), 0.0, 1.0)
+    return np.asarray(np.clip(1.0 - width / np.where(span > 0, span, np.inf), 0.0, 1.0))
 
 
 def label_free_importance(support: NDArray[Any], tight: Array, stability: NDArray[Any]) -> Array:
     """support · tightness · stability, each in [0, 1]; all (units, features)."""
-    return np.asarray(support, dtype=np.float64) * tight * stability
+    return np.asarray(np.asarray(support, dtype=np.float64) * tight * stability)
 
 
 def box_tightness(scaler: Scaler, lower: NDArray[Any], upper: NDArray[Any]) -> Array:

@@ -106,7 +106,7 @@ class LocalExplanation(Immutable):
         if not 0 < part <= 1:
             raise InputError(f"part={part!r} must be above 0 and at most 1")
         cumulated = np.cumsum(-np.sort(-self.share, axis=1), axis=1)
-        return 1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1)
+        return np.asarray(1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1))
 
     def to_frame(self, n_features: int | None = None) -> pandas.DataFrame:
         """One line per (row, feature), most responsible feature of each row first.

@@ -17,7 +17,7 @@ def match_units(reference: tuple[Array, Array], other: tuple[Array, Array]) -> N
     matching minimises the total distance of centers and half-widths (Hungarian assignment).
     """
     cost = cdist(np.hstack(reference), np.hstack(other), "cityblock")
-    return linear_sum_assignment(cost)[1]
+    return np.asarray(linear_sum_assignment(cost)[1])
 
 
 def stabilities(lowers: list[Array], uppers: list[Array], span: Array) -> list[Array]:

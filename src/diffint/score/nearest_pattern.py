@@ -48,7 +48,7 @@ class Matches:
     @property
     def violations(self) -> NDArray[np.int64]:
         """(rows,) how many features lie outside."""
-        return np.count_nonzero(self.excess, axis=1)
+        return np.asarray(np.count_nonzero(self.excess, axis=1))
 
 
 def match_rows(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Matches:
@@ -79,7 +79,7 @@ def own_units(
     log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MEMBERSHIP_FLOOR)
     if allowed is not None:
         log_box[:, ~allowed] = -np.inf
-    return log_box.argmax(axis=1)
+    return np.asarray(log_box.argmax(axis=1))
 
 
 def reaches(
@@ -92,4 +92,4 @@ def reaches(
     """
     distance = np.abs(rows.astype(np.float64) - center[unit])
     ratio = distance / np.maximum(half_width[unit], np.finfo(np.float32).tiny)
-    return np.nan_to_num(ratio, nan=0.0).max(axis=1)
+    return np.asarray(np.nan_to_num(ratio, nan=0.0).max(axis=1))

@@ -78,7 +78,7 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
         matrix = check_array(values, estimator=estimator, input_name="X", **options)
     else:
         matrix = validate_data(estimator, values, reset=reset, **options)
-    return matrix
+    return np.asarray(matrix)
 
 
 def read_rows(X: Any, names: Sequence[str]) -> Matrix:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import intervals as cpu
+from .product_tile import TILE_ROWS
 
 Array = NDArray[np.float32]
 _TILE_ROWS = 1_024
@@ -102,7 +103,7 @@ class _Boxes:
         self.upper = np.zeros_like(self.lower)
         self.lower[:, :n_units], self.upper[:, :n_units] = np.transpose(lower), np.transpose(upper)
         self.by_difference = cpu.largest_magnitude(x) / temperature > cpu.SAFE_EXPONENT
-        rows = cpu.padded(min(len(x), _TILE_ROWS), cpu.TILE_ROWS)
+        rows = cpu.padded(min(len(x), _TILE_ROWS), TILE_ROWS)
         self.out = np.empty((rows, self.units), dtype=np.float32)
         self.upstream = np.zeros_like(self.out)
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
@@ -123,12 +124,12 @@ class _Boxes:
             )
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
-        rows = cpu.padded(len(x), cpu.TILE_ROWS)
+        rows = cpu.padded(len(x), TILE_ROWS)
         cpu.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
         return self.u[:rows], self.v[:rows]
 
     def log_box(self, x: Array) -> Array:
-        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
+        out = self.out[: cpu.padded(len(x), TILE_ROWS)]
         if self.by_difference:
             cpu.log_box_memberships_by_difference(x, self.lower, self.upper, self.temperature, out)
         else:
@@ -139,7 +140,7 @@ class _Boxes:
         return out
 
     def bounded_log_box(self, x: Array, max_reciprocal: float) -> Array:
-        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
+        out = self.out[: cpu.padded(len(x), TILE_ROWS)]
         product = np.empty(self.units, dtype=np.float32)
         if self.by_difference:
             cpu.bounded_log_boxes_by_difference(
@@ -151,7 +152,7 @@ class _Boxes:
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:
-        rows = cpu.padded(len(x), cpu.TILE_ROWS)
+        rows = cpu.padded(len(x), TILE_ROWS)
         g = self.upstream[:rows]
         if upstream is not None:
             g[:] = 0.0

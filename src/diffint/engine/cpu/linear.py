@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..kernel_cache import compiled
-from .intervals import LANES
+from .product_tile import LANES
 
 TILE_ROWS = 8  # times one vector of columns: as many accumulators as hide a multiply-add's latency
 _BLOCK_ROWS = 128  # of the left factor, kept in the second-level cache

@@ -27,7 +27,8 @@ from ..kernel_cache import (
     flush_tiny_numbers,
     set_float_mode,
 )
-from .intervals import LANES, exp, log
+from .intervals import exp, log
+from .product_tile import LANES
 from .score_tiles import (
     BOUNDED_ROWS,
     FACTOR_ROWS,

@@ -25,9 +25,9 @@ from .backward import (
 )
 from .forward import decode, encode_by_difference, encode_by_product, set_bounds
 from .indirect_calls import NOT_NEEDED, address_of, call
-from .intervals import LANES
 from .layout import Shape, Spectral, Weights, Workspace
 from .linear import TILE_ROWS, transpose, whole_tiles
+from .product_tile import LANES
 from .spectral import through_normalisation, use_weights
 from .team import meet, share
 from .tuple_references import ByReference, reference

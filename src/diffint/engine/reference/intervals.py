@@ -32,7 +32,7 @@ def log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float
 ) -> Array:
     """Σ_j log I_kj: how far inside each unit's box a row lies. → (rows, units)"""
-    return log_memberships(x, lower, upper, temperature).sum(axis=2)
+    return np.asarray(log_memberships(x, lower, upper, temperature).sum(axis=2))
 
 
 def bounded_log_box_memberships(
@@ -40,12 +40,12 @@ def bounded_log_box_memberships(
 ) -> Array:
     """Σ_j log max(I_kj, floor): no single feature counts for much. → (rows, units)"""
     logs = log_memberships(x, lower, upper, temperature)
-    return np.maximum(logs, np.log(floor)).sum(axis=2)
+    return np.asarray(np.maximum(logs, np.log(floor)).sum(axis=2))
 
 
 def codes(x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float) -> Array:
     """f_k: softmax over the units of the log box memberships. → (rows, units), rows sum to 1"""
-    return softmax(log_box_memberships(x, lower, upper, temperature), axis=1)
+    return np.asarray(softmax(log_box_memberships(x, lower, upper, temperature), axis=1))
 
 
 def gradients(

@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 
 def scores(model: FittedModel, x: NDArray[Any]) -> Array:
     """The anomaly scores of rows in original units. x: (rows, features) → (rows,)"""
-    return parts(model, x).sum(axis=1)
+    return np.asarray(parts(model, x).sum(axis=1))
 
 
 def parts(model: FittedModel, x: NDArray[Any]) -> Array:
     """What each feature adds to the score, 0 where it is missing. → (rows, features)"""
-    return np.mean([member_parts(model.config, m, x) for m in model.members], axis=0)
+    return np.asarray(np.mean([member_parts(model.config, m, x) for m in model.members], axis=0))
 
 
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
@@ -33,7 +33,7 @@ def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     target = member.scaler.target(x, config.error).astype(np.float64)
     error = np.abs(target - reconstruction(config, member, x))
     present = (~np.isnan(error)).sum(axis=1, keepdims=True)
-    return np.nan_to_num(error) / np.maximum(present, 1)
+    return np.asarray(np.nan_to_num(error) / np.maximum(present, 1))
 
 
 def reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Array:

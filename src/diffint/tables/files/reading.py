@@ -86,7 +86,7 @@ class TableFile:
         if not self._size or self.format.compression:
             return None
         try:
-            return min(1.0, self._stream.tell() / self._size)
+            return float(min(1.0, self._stream.tell() / self._size))
         except (ValueError, OSError):
             return None
 
@@ -368,11 +368,13 @@ def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
     """(stream, size in bytes or 0 if unknown, format)"""
     expected = format_of("" if path == "-" else path, options.kind)
     if path == "-":
-        return _standard_input(expected)
+        return _from_pipe(sys.stdin.buffer, expected)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder; give a file")
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path!r} does not exist{_similar(path)}")
+    if not os.path.isfile(path):  # a named pipe, or the shell's <(command)
+        return _from_pipe(open(path, "rb"), expected)
     with open(path, "rb") as file:
         actual = format_by_content(file.read(LONGEST_MARK), expected)
     if options.kind is not None and actual.kind != expected.kind:
@@ -391,8 +393,8 @@ def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
     return pyarrow.OSFile(path), size, actual
 
 
-def _standard_input(expected: Format) -> tuple[Any, int, Format]:
-    raw = sys.stdin.buffer
+def _from_pipe(raw: Any, expected: Format) -> tuple[Any, int, Format]:
+    """Input that can be read once, from its start to its end."""
     first = raw.peek(LONGEST_MARK)[:LONGEST_MARK] if hasattr(raw, "peek") else b""
     actual = format_by_content(first, expected)
     if actual.is_text:
