@@ -121,7 +121,7 @@ def test_values_with_a_large_offset():
     (change,) = nearest.changes[0]
     assert change.feature == 0
     assert 1013 < change.suggested < 1013.3
-    assert f"came down to {change.suggested} (from 1013.3)" in nearest.text(0)
+    assert f"decreased to {change.suggested} (from 1013.3)" in nearest.text(0)
 
 
 def test_more_changes_than_candidates():

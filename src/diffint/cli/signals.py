@@ -1,4 +1,4 @@
-"""Stop signals: Ctrl-C, a closed terminal, or a request to end the process."""
+"""Stop signals such as Ctrl-C: how they are caught; app.py says what the user sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds and p-values from the scores of inliers."""
+"""Calibration scores, and the formulas of the threshold and the p-values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threshold and p-values of scores, with warnings if the calibration scores do not suffice."""
+"""The threshold and p-values of core/calibration.py, with warnings if scores are too few."""
 
 from __future__ import annotations
 

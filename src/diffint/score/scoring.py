@@ -1,4 +1,4 @@
-"""Rows to scores and reconstructions: means over the members."""
+"""Scores and reconstructions by the compiled code; engine/reference/score.py defines them."""
 
 from __future__ import annotations
 

@@ -256,6 +256,9 @@ def test_long_names_and_names_that_are_not_utf8(rows):
     )
     html.encode("utf-8")
     assert names[0] in html
+    for row in data_of(html)["rows"]:
+        for _, text in row[5]:  # what follows the name, which the page puts before it
+            assert not text.startswith("a very long")
 
 
 def test_optimistic_and_unreachable_thresholds_are_explained(rows):

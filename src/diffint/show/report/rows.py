@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.formatting import distinct_numbers, number
+from ...core.formatting import distinct_numbers, number, shown_name
 from ...explain.local_explanation import LocalExplanation
 from ...explain.nearest_normal import NearestNormal
 from ..plots.rows import range_label
@@ -50,7 +50,8 @@ def _headline(why: LocalExplanation, row: int) -> str:
 
 def _reason(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
     feature = int(j)
-    return [feature, why.reason(row, feature).removeprefix(why.feature_names[feature])]
+    name = shown_name(why.feature_names[feature])
+    return [feature, why.reason(row, feature).removeprefix(name)]
 
 
 def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
