@@ -18,7 +18,7 @@ from diffint.tables.datasets import breast_cancer
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from tests.report.browser import Browser, find_chromium  # noqa: E402
+from tests.show.report.browser import Browser, find_chromium  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "report.png"
 REPORT = ROOT / "demo" / "report.html"
