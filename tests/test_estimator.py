@@ -434,3 +434,26 @@ def test_version():
     from importlib.metadata import version
 
     assert diffint.__version__ == version("diffint-ad")
+
+
+class TestReport:
+    def test_flagged_rows_are_named_by_the_index(self, fitted, rows, tmp_path):
+        frame = pd.DataFrame(rows[:20], index=[f"row-{i}" for i in range(20)])
+        frame.iloc[3] += 1e6
+        detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(pd.DataFrame(rows))
+        detector.report(frame, tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert page.startswith("<!doctype html>")
+        assert "row-3" in page
+
+    def test_rows_of_an_array_are_numbered(self, fitted, rows, tmp_path):
+        fitted.report(rows * 3, tmp_path / "page.html", max_rows=1)
+        scores = fitted.anomaly_score(rows * 3)
+        assert f'[["{scores.argmax()}",' in (tmp_path / "page.html").read_text()
+
+    def test_bad_requests_write_nothing(self, fitted, rows, tmp_path):
+        with pytest.raises(InputError, match="cannot be shown"):
+            fitted.report(rows, tmp_path / "page.html", max_rows=0)
+        with pytest.raises(OSError, match="nowhere"):
+            fitted.report(rows, tmp_path / "nowhere" / "page.html")
+        assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .core.checks import resolve_jobs
+from .core.checks import check_count, resolve_jobs
 from .core.config import (
     PAPER,
     RECOMMENDED,
@@ -342,6 +343,35 @@ array([ 1, -1])
             },
             index=X.index if isinstance(X, pandas.DataFrame) else None,
         )
+
+    def report(self, X: Any, path: str | os.PathLike[str], *, max_rows: int = 1_000) -> None:
+        """Write an HTML page with the flagged rows, their reasons, and what the model learned.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            Rows are named by its index if X is a DataFrame, else numbered from 0.
+        path : path of the file
+            Written completely or not at all.
+        max_rows : int, default=1000
+            How many flagged rows to show at most, highest scores first.
+        """
+        from .report import ScoredTable, build_report
+        from .tables.atomic_write import atomic_write
+
+        max_rows = check_count(max_rows, "rows")
+        table, scores = self._read(X), self.anomaly_score(X)
+        flagged = np.flatnonzero(scores > -self.offset_)
+        shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
+        index = getattr(X, "index", None)
+        names = shown if index is None else np.asarray(index)[shown]
+        scored = ScoredTable(
+            source=Path(path).stem,
+            scores=scores,
+            rows=np.asarray(table[shown], dtype=np.float64),
+            ids=tuple(str(name) for name in names),
+        )
+        atomic_write(path, build_report(self, scored).encode())
 
     # --- Saving ----------------------------------------------------------------------------
 
