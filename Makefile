@@ -50,6 +50,8 @@ dist: $(VENV)/.installed-dev  ## build sdist and wheel, install each elsewhere a
 # DIFFINT_ADBENCH names the folder of tables.
 speed: $(VENV)/.installed-test  ## measure speed and memory against the eager version and peers
 	@$(BIN)/python benchmarks/speed.py
+	@$(BIN)/python benchmarks/scoring_speed.py
+	@$(BIN)/python benchmarks/first_fit.py
 	@$(BIN)/python benchmarks/memory.py
 
 $(VENV)/bin/python:

@@ -1,10 +1,10 @@
 """Measure the speed: ratios of our times and those of others.
 
-    python benchmarks/speed.py [--data FOLDER] [--only layer fit peers scoring growth import floor]
+    python benchmarks/speed.py [--data FOLDER] [--only layer fit peers growth import floor]
 
 Compares our code with an eager torch version of the same computation
 (`diffint.engine.reference.network`) and with other libraries, each on two cores. The parts fit,
-peers and scoring need a folder of ADBench tables, by default DIFFINT_ADBENCH. As times on a shared
+peers need a folder of ADBench tables, by default DIFFINT_ADBENCH. As times on a shared
 machine are noisy, every result is the ratio of two medians of interleaved repeats.
 """
 
@@ -244,25 +244,6 @@ def bench_peers(folder: Path) -> None:
         show(name, ours, theirs, 1, "s")
 
 
-def bench_scoring(folder: Path) -> None:
-    """Compare scoring with one member and PyOD's isolation forest, on each table and many rows."""
-    from pyod.models.iforest import IForest
-
-    header("Scoring, one member, against PyOD's IForest", "IForest")
-    for name in TABLES:
-        rows, _ = split(name, folder)
-        table = read_adbench(adbench_files(folder)[name]).x
-        ours = DiffInt(n_members=1, epochs=2, random_state=0, device="cpu").fit(rows)
-        theirs = IForest(random_state=0).fit(rows)
-        for x, least in ((table, 2.0), (np.resize(table, (200_000, table.shape[1])), 0.0)):
-            our_time, their_time = medians(
-                functools.partial(ours.anomaly_score, x),
-                functools.partial(theirs.decision_function, x),
-                repeats=5,
-            )
-            show(f"{name}, {len(x):,} rows", our_time, their_time, least)
-
-
 def bench_growth() -> None:
     """Time per step for more features, and per epoch for more rows."""
     print("\n### Growth\n\n| what | time | against linear |\n|---|---|---|")
@@ -340,7 +321,6 @@ def main() -> None:
         "layer": bench_layer,
         "fit": bench_fit,
         "peers": bench_peers,
-        "scoring": bench_scoring,
         "growth": bench_growth,
         "import": bench_import,
         "floor": bench_floor,
@@ -352,7 +332,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.only:
-        if name not in ("fit", "peers", "scoring"):
+        if name not in ("fit", "peers"):
             parts[name]()  # type: ignore[operator]
         elif options.data is None:
             print(f"\n({name}: skipped, needs --data or DIFFINT_ADBENCH)")
