@@ -83,8 +83,7 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
 
     A fit that leaves the safe range only sometimes calls more; that is compiled when it is called.
     """
-    from .cpu import box_counts, layout, margins, score_kernel, spectral, steps
-    from .cpu import intervals as cpu
+    from .cpu import box_counts, intervals, layout, margins, score_kernel, spectral, steps
 
     certified, by_difference, on_cpu = kind
     shape = layout.Shape(1, 1, 1, 0.1, certified, by_difference)
@@ -107,7 +106,7 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
         ),
         Kernel(
             "unit_exponentials",
-            cpu.unit_exponentials,
+            intervals.unit_exponentials,
             (table, table, 0.1, table, table, table),
             0.2,
         ),
@@ -141,29 +140,29 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
         found += [
             Kernel(
                 "bounded_log_boxes",
-                cpu.bounded_log_boxes_by_difference,
+                intervals.bounded_log_boxes_by_difference,
                 (table, table, table, 0.1, 4.0, row, table),
                 0.3,
             ),
             Kernel(
                 "bound_gradients",
-                cpu.bound_gradients_by_difference,
+                intervals.bound_gradients_by_difference,
                 (table, table, table, table, 0.1, 0, 0, 1, table, table, table),
                 0.5,
             ),
         ]
     else:
         found += [
-            Kernel("row_exponentials", cpu.row_exponentials, (table, 0.1, table, table), 0.2),
+            Kernel("row_exponentials", intervals.row_exponentials, (table, 0.1, table, table), 0.2),
             Kernel(
                 "bounded_log_boxes",
-                cpu.bounded_log_boxes,
+                intervals.bounded_log_boxes,
                 (table, table, table, table, 4.0, row, table),
                 0.3,
             ),
             Kernel(
                 "bound_gradients",
-                cpu.bound_gradients,
+                intervals.bound_gradients,
                 (table, table, table, table, table, 0.1, 0, 1, table, table, table),
                 0.6,
             ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.constants import LOSS_EPSILON
 from ..kernel_cache import compiled, compiled_sums
-from . import intervals as cpu
+from . import intervals
 from .linear import fill, multiply_add, whole_tiles
 
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
@@ -148,7 +148,7 @@ def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
     work.total gets Σ I per (feature, unit), a neutral cell counting 1.
     """
     full = whole_tiles(rows)
-    cpu.bound_gradients(
+    intervals.bound_gradients(
         work.u[:full],
         work.v[:full],
         work.p,
@@ -167,7 +167,7 @@ def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
 @compiled
 def interval_gradients_by_difference(w, g, shape, work, rows, first, last, coverage_weight):
     """`interval_gradients` for inputs of any size."""
-    cpu.bound_gradients_by_difference(
+    intervals.bound_gradients_by_difference(
         work.x[:rows],
         work.lower,
         work.upper,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.constants import NORM_EPSILON
 from ..kernel_cache import compiled, compiled_sums
-from . import intervals as cpu
+from . import intervals
 from .intervals import exp, log
 from .linear import multiply_add, start_with
 
@@ -28,7 +28,7 @@ def set_bounds(w, shape, work, first, last):
             work.lower[j, k] = w.center[j, k] - half
             work.upper[j, k] = w.center[j, k] + half
     if not shape.by_difference:
-        cpu.unit_exponentials(
+        intervals.unit_exponentials(
             work.lower[first:last],
             work.upper[first:last],
             shape.temperature,
@@ -55,7 +55,9 @@ def encode_by_difference(shape, work, first, last, rows):
     """`encode` for inputs of any size."""
     x = work.x[first : min(last, max(rows, first))]
     log_box, code = work.log_box[first:last], work.code[first:last]
-    cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
+    intervals.log_box_memberships_by_difference(
+        x, work.lower, work.upper, shape.temperature, log_box
+    )
     softmax(log_box, shape.units, code)
 
 
@@ -65,11 +67,11 @@ def encode_by_product(shape, work, first, last, rows, with_logs):
     x = work.x[first : min(last, max(rows, first))]
     log_box, code = work.log_box[first:last], work.code[first:last]
     u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
-    cpu.row_exponentials(x, shape.temperature, u, v)
-    cpu.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
+    intervals.row_exponentials(x, shape.temperature, u, v)
+    intervals.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
     if with_logs:
-        cpu.product_logs(code, exponent, u.shape[1], log_box)
-    cpu.product_codes(code, exponent, shape.units)
+        intervals.product_logs(code, exponent, u.shape[1], log_box)
+    intervals.product_codes(code, exponent, shape.units)
 
 
 @compiled_sums

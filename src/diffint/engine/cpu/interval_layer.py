@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import intervals as cpu
+from . import intervals
 
 Array = NDArray[np.float32]
 _TILE_ROWS = 1_024
@@ -40,8 +40,8 @@ def bounded_log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
 ) -> Array:
     """The same with every membership counting at least `floor`, which is 0.01 or more."""
-    if not 1.0 / cpu.MAX_RECIPROCAL <= floor <= 1.0:
-        raise ValueError(f"floor={floor} is not between {1.0 / cpu.MAX_RECIPROCAL} and 1")
+    if not 1.0 / intervals.MAX_RECIPROCAL <= floor <= 1.0:
+        raise ValueError(f"floor={floor} is not between {1.0 / intervals.MAX_RECIPROCAL} and 1")
     x = np.ascontiguousarray(x, dtype=np.float32)
     boxes = _Boxes(lower, upper, temperature, x)
     out = np.empty((len(x), len(lower)), dtype=np.float32)
@@ -96,13 +96,13 @@ class _Boxes:
         self, lower: NDArray[Any], upper: NDArray[Any], temperature: float, x: Array
     ) -> None:
         n_units, n_features = np.shape(lower)
-        self.units, self.features = cpu.padded(n_units), cpu.padded(n_features, 4)
+        self.units, self.features = intervals.padded(n_units), intervals.padded(n_features, 4)
         self.n_units, self.temperature = n_units, float(temperature)
         self.lower = np.zeros((n_features, self.units), dtype=np.float32)
         self.upper = np.zeros_like(self.lower)
         self.lower[:, :n_units], self.upper[:, :n_units] = np.transpose(lower), np.transpose(upper)
-        self.by_difference = cpu.largest_magnitude(x) / temperature > cpu.SAFE_EXPONENT
-        rows = cpu.padded(min(len(x), _TILE_ROWS), cpu.TILE_ROWS)
+        self.by_difference = intervals.largest_magnitude(x) / temperature > intervals.SAFE_EXPONENT
+        rows = intervals.padded(min(len(x), _TILE_ROWS), intervals.TILE_ROWS)
         self.out = np.empty((rows, self.units), dtype=np.float32)
         self.upstream = np.zeros_like(self.out)
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
@@ -113,7 +113,7 @@ class _Boxes:
             self.mantissa = np.empty_like(self.out)
             self.exponent = np.empty(self.out.shape, dtype=np.int32)
             count = len(self.lower)
-            cpu.unit_exponentials(
+            intervals.unit_exponentials(
                 self.lower,
                 self.upper,
                 self.temperature,
@@ -123,41 +123,43 @@ class _Boxes:
             )
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
-        rows = cpu.padded(len(x), cpu.TILE_ROWS)
-        cpu.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
+        rows = intervals.padded(len(x), intervals.TILE_ROWS)
+        intervals.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
         return self.u[:rows], self.v[:rows]
 
     def log_box(self, x: Array) -> Array:
-        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
+        out = self.out[: intervals.padded(len(x), intervals.TILE_ROWS)]
         if self.by_difference:
-            cpu.log_box_memberships_by_difference(x, self.lower, self.upper, self.temperature, out)
+            intervals.log_box_memberships_by_difference(
+                x, self.lower, self.upper, self.temperature, out
+            )
         else:
             u, v = self._set_rows(x)
             mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
-            cpu.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
-            cpu.product_logs(mantissa, exponent, self.features, out)
+            intervals.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
+            intervals.product_logs(mantissa, exponent, self.features, out)
         return out
 
     def bounded_log_box(self, x: Array, max_reciprocal: float) -> Array:
-        out = self.out[: cpu.padded(len(x), cpu.TILE_ROWS)]
+        out = self.out[: intervals.padded(len(x), intervals.TILE_ROWS)]
         product = np.empty(self.units, dtype=np.float32)
         if self.by_difference:
-            cpu.bounded_log_boxes_by_difference(
+            intervals.bounded_log_boxes_by_difference(
                 x, self.lower, self.upper, self.temperature, max_reciprocal, product, out
             )
         else:
             u, v = self._set_rows(x)
-            cpu.bounded_log_boxes(u, v, self.p, self.q, max_reciprocal, product, out)
+            intervals.bounded_log_boxes(u, v, self.p, self.q, max_reciprocal, product, out)
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:
-        rows = cpu.padded(len(x), cpu.TILE_ROWS)
+        rows = intervals.padded(len(x), intervals.TILE_ROWS)
         g = self.upstream[:rows]
         if upstream is not None:
             g[:] = 0.0
             g[: len(x), : self.n_units] = upstream
         if self.by_difference:
-            cpu.bound_gradients_by_difference(
+            intervals.bound_gradients_by_difference(
                 x,
                 self.lower,
                 self.upper,
@@ -170,7 +172,7 @@ class _Boxes:
             )
         else:
             u, v = self._set_rows(x)
-            cpu.bound_gradients(
+            intervals.bound_gradients(
                 u, v, self.p, self.q, g, self.temperature, 0, len(self.lower), *self.sums
             )
         neutral = rows - len(x) + np.isnan(x).sum(axis=0)
@@ -180,9 +182,9 @@ class _Boxes:
     def input_gradients(self, x: Array, upstream: NDArray[Any], out: Array) -> None:
         g = np.ascontiguousarray(upstream, dtype=np.float32)
         if self.by_difference:
-            cpu.input_gradients_by_difference(
+            intervals.input_gradients_by_difference(
                 x, self.lower, self.upper, g, self.temperature, self.n_units, out
             )
         else:
             u, v = self._set_rows(x)
-            cpu.input_gradients(u, v, self.p, self.q, g, self.temperature, self.n_units, out)
+            intervals.input_gradients(u, v, self.p, self.q, g, self.temperature, self.n_units, out)

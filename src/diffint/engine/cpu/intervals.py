@@ -162,12 +162,15 @@ def box_products(u, v, p, q, c, n_rows, mantissa, exponent):
     for b in range(n_rows):
         for j in range(features):
             if u[b, j] == _ZERO:
-                _take_out(c[j], mantissa[b], exponent[b])
+                take_out(c[j], mantissa[b], exponent[b])
 
 
 @compiled
-def _take_out(c, mantissa, exponent):
-    """Divide a missing cell's factor, which is c instead of 1, out of a row's products."""
+def take_out(c, mantissa, exponent):
+    """Divide the factor of a missing cell, c, out of a row's products.
+
+    c, mantissa, exponent: (units,)
+    """
     for k in range(c.shape[0]):
         bits = float_bits(mantissa[k] / c[k])
         exponent[k] += (bits >> np.int32(23)) - np.int32(127)

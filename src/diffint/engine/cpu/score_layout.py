@@ -1,0 +1,42 @@
+"""Where scoring finds things: indices into the vectors that `packed_members` builds.
+
+The compiled functions take a few flat vectors instead of dozens of arrays. `places` (N_PLACES,)
+int64 holds sizes, flags, and the start of every array within a member's parameters or within the
+scratch space; the names below are the indices into `places`. "Padded" sizes are rounded up to
+whole vectors (LANES).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Rows go through in tiles: everything about a tile stays in the second-level cache while all
+# members are applied to it.
+TILE_ROWS = 32
+DECODED_ROWS = 8  # rows of a tile that share one list of units to decode
+
+# Sizes and flags. UNITS, HIDDEN, OUTPUTS and CELLS (features) are padded.
+FEATURES, UNITS, HIDDEN, OUTPUTS, MEMBERS = 0, 1, 2, 3, 4
+CELLS, GROUPS, TRUE_UNITS, TRUE_HIDDEN = 5, 6, 7, 8  # GROUPS: of four features
+CERTIFIED, BY_DIFFERENCE, CLIPS, UNCLIPPED = 9, 10, 11, 12
+# Length of one member's parameters in float32 and float64, and where the first member starts.
+FLOATS, DOUBLES, FIRST_FLOAT, FIRST_DOUBLE = 13, 14, 15, 16
+
+# Starts within a member's float32 parameters.
+P, Q, C = 17, 18, 19  # with BY_DIFFERENCE: lower bounds, upper bounds, unused
+HIDDEN_WEIGHT, HIDDEN_BIAS, GAIN, SHIFT, OUTPUT_WEIGHT, OUTPUT_BIAS = 20, 21, 22, 23, 24, 25
+BOX_LOWER, BOX_UPPER, CENTER, BOX_HALF_WIDTH = 26, 27, 28, 29
+
+# Starts within the float32 scratch space, then within the int32 scratch space.
+CLIPPED, TARGET, U, V, CODE, PRE, ACTIVATION, OUTPUT, SEEN = 30, 31, 32, 33, 34, 35, 36, 37, 38
+EXPONENT, LISTED, EVERY = 39, 40, 41
+N_PLACES = 42
+
+# Starts within a member's float64 parameters, in multiples of CELLS. After them comes one flag:
+# whether a feature is constant or was never seen.
+OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4
+TO_FACTOR, TO_OFFSET = 5, 6  # back to original units; 0 for a feature that was never seen
+N_DOUBLES = 7
+
+ITEM = 4  # bytes of a float32 or int32
+NEVER = np.int32(1 << 29)  # larger than any exponent of a box: the unit is never chosen
