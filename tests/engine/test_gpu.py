@@ -237,7 +237,7 @@ def test_progress_and_stretches(train_on_gpu, monkeypatch):
     whole = train_on_gpu(runs, config, progress=lambda *args: heard.append(args))
     assert [member for member, _ in heard].count(0) == 5
     assert [loss for member, loss in heard if member == 1] == list(whole[1].history)
-    monkeypatch.setattr(gpu_training, "_STEPS_PER_STRETCH", 6)
+    monkeypatch.setattr(gpu_training, "_STEPS_PER_CHUNK", 6)
     assert_members_agree(train_on_gpu(runs, config), whole, atol=0)
 
 

@@ -17,7 +17,7 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 def set_bounds(w, shape, work, first, last):
     """Bounds of the features first..last from centers and width logits, and their exponentials.
 
-    work.slope gets the derivative of the half-width by its logit.
+    work.slope gets the derivative of the half-width with respect to its logit.
     """
     for j in range(first, last):
         for k in range(w.center.shape[1]):
@@ -40,9 +40,10 @@ def set_bounds(w, shape, work, first, last):
 
 @compiled_sums
 def encode(shape, work, first, last, rows, with_logs):
-    """Codes of the rows first..last of work.x, and their log box memberships if asked for.
+    """Codes of the rows first..last of work.x, and with_logs their log box memberships.
 
-    first and last are whole tiles; rows from `rows` on are neutral. The bounds must be set.
+    first and last are multiples of the tile size; rows from `rows` on are padding. `set_bounds`
+    must have been called.
     """
     if shape.by_difference:
         encode_by_difference(shape, work, first, last, rows)
@@ -76,7 +77,7 @@ def encode_by_product(shape, work, first, last, rows, with_logs):
 
 @compiled_sums
 def softmax(logs, n_units, code):
-    """Codes (rows, padded units) from log box memberships; units that only pad get 0."""
+    """Codes (rows, padded units) from log box memberships; padding units get 0."""
     for b in range(logs.shape[0]):
         largest = logs[b, 0]
         for k in range(n_units):
@@ -94,7 +95,7 @@ def softmax(logs, n_units, code):
 
 @compiled_sums
 def decode(w, shape, work, first, last):
-    """work.output of the rows first..last from work.code, with the weights in force in `work`."""
+    """work.output of the rows first..last from work.code, with the effective weights in `work`."""
     start_with(work.normed[first:last], w.hidden_bias)
     multiply_add(work.code[first:last, : shape.units], work.hidden_weight, work.normed[first:last])
     width = np.float32(shape.hidden)

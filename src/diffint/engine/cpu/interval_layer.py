@@ -1,6 +1,6 @@
-"""The fused layer behind plain arrays: pads, chooses the form, calls the compiled loops.
+"""The fused interval layer for plain arrays: pads them and calls the loops of `intervals`.
 
-Same contract as `reference.py`, in float32 and without an array of (rows × units × features).
+Same functions as `reference/intervals.py`, in float32, without (rows × units × features) arrays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def log_box_memberships(
 def bounded_log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
 ) -> Array:
-    """The same with every membership counting at least `floor`, which is 0.01 or more."""
+    """As `log_box_memberships`, with memberships below `floor` (at least 0.01) raised to it."""
     if not 1.0 / intervals.MAX_RECIPROCAL <= floor <= 1.0:
         raise ValueError(f"floor={floor} is not between {1.0 / intervals.MAX_RECIPROCAL} and 1")
     x = np.ascontiguousarray(x, dtype=np.float32)
@@ -59,7 +59,7 @@ def gradients(
 ) -> Gradients:
     """Gradients of Σ upstream · log_box_memberships, and the sums of memberships.
 
-    upstream: (rows, units); None for zeros, where only the sums are wanted.
+    upstream: (rows, units); None if only the sums are needed.
     """
     x = np.ascontiguousarray(x, dtype=np.float32)
     boxes = _Boxes(lower, upper, temperature, x)
@@ -90,7 +90,7 @@ def _tiles(n_rows: int) -> list[slice]:
 
 
 class _Boxes:
-    """Bounds in the compiled loops' layout, with the scratch space of one tile."""
+    """Bounds in the layout of the compiled loops, and scratch space for one tile of rows."""
 
     def __init__(
         self, lower: NDArray[Any], upper: NDArray[Any], temperature: float, x: Array
@@ -109,7 +109,7 @@ class _Boxes:
         if not self.by_difference:
             self.u, self.v = np.empty((2, rows, self.features), dtype=np.float32)
             self.p, self.q, self.c = np.zeros((3, self.features, self.units), dtype=np.float32)
-            self.c[:] = 1.0  # of the features that pad
+            self.c[:] = 1.0  # neutral for padding features
             self.mantissa = np.empty_like(self.out)
             self.exponent = np.empty(self.out.shape, dtype=np.int32)
             count = len(self.lower)
