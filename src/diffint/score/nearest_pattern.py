@@ -1,7 +1,8 @@
 """The nearest pattern of a row, and the features in which the row is outside its box.
 
-A pattern is a unit that training rows follow. Its box consists of its intervals, with the
-half-widths scaled so that a known share of held-out rows is inside (`Config.box_coverage`).
+A pattern is a unit whose box contains at least two training rows. The box consists of the unit's
+intervals, with half-widths scaled so that a known share of held-out rows is inside
+(`Config.box_coverage`).
 """
 
 from __future__ import annotations
