@@ -56,13 +56,13 @@ def match_rows(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> M
     """The nearest patterns of rows in original units. x: (rows, features)
 
     Each member has a nearest pattern for a row. The reported one is that of the median member, when
-    members are ordered by the row's distance from the pattern's center (`reaches`): a row is inside
-    exactly when it is inside for most members, and one unusual member does not matter.
+    members are ordered by `center_distances`: a row is inside exactly when it is inside for most
+    members, and one unusual member does not matter.
     """
     return Matches.of(prepared.packed.explained(x, n_jobs, attribute=False))
 
 
-def own_units(
+def nearest_units(
     rows: Array32,
     lower: Array32,
     upper: Array32,
@@ -83,7 +83,7 @@ def own_units(
     return log_box.argmax(axis=1)
 
 
-def reaches(
+def center_distances(
     rows: Array32, unit: NDArray[np.intp], center: Array32, half_width: Array32
 ) -> NDArray[np.float64]:
     """Largest distance of each row from the center of its unit over features, in half-widths.

@@ -10,7 +10,7 @@ from diffint.certify.regions import certify_region
 from diffint.engine.cpu.packed_members import PackedMembers
 from diffint.engine.reference import robust, score
 from diffint.engine.reference.intervals import log_box_memberships
-from diffint.score.nearest_pattern import reaches
+from diffint.score.nearest_pattern import center_distances
 from diffint.score.prepared import PreparedModel
 
 from ...conftest import make_rows
@@ -85,15 +85,15 @@ def pack(model):
 
 def defined_matches(model, x):
     """Each member's nearest unit, the median member, and the excess over its box."""
-    units, excesses, reach = [], [], []
+    units, excesses, distances = [], [], []
     for member in model.members:
         unclipped = member.scaler.transform(x)[1]
-        unit = robust.own_units(model.config, member, x)
+        unit = robust.nearest_units(model.config, member, x)
         above, below = unclipped - member.box_upper[unit], unclipped - member.box_lower[unit]
         units.append(unit)
         excesses.append(np.where(above > 0, above, np.where(below < 0, below, np.float32(0))))
-        reach.append(reaches(unclipped, unit, member.center, member.box_half_width))
-    middle = np.argsort(np.stack(reach), axis=0, kind="stable")[(len(units) - 1) // 2]
+        distances.append(center_distances(unclipped, unit, member.center, member.box_half_width))
+    middle = np.argsort(np.stack(distances), axis=0, kind="stable")[(len(units) - 1) // 2]
     return np.stack(units, axis=1), middle, np.stack(excesses)[middle, np.arange(len(x))]
 
 

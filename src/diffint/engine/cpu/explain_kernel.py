@@ -60,8 +60,8 @@ def explain_rows(
     wide,
     expected,
     responsibility,
-    units_of,
-    middle,
+    nearest_unit,
+    median_member,
     excess,
 ):
     """Responsibilities and nearest patterns of rows.
@@ -71,15 +71,15 @@ def explain_rows(
 
     Filled:
     expected, responsibility: (rows, features), unless they are empty;
-    units_of: (rows, members) int64, each member's nearest unit;
-    middle: (rows,) int64, the member whose pattern is reported;
+    nearest_unit: (rows, members) int64, each member's nearest unit;
+    median_member: (rows,) int64, the member whose pattern is reported;
     excess: (rows, features) float32.
     """
     features, units, cells = places[FEATURES], places[UNITS], places[CELLS]
     x = carray(doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])
     members, outputs = places[MEMBERS], places[OUTPUTS]
-    reaches = TILE_ROWS * cells  # start in `wide`, after the rows
+    first_distance = TILE_ROWS * cells  # start of the distances in `wide`, after the rows
     seen_by = doubles[1 : 1 + features]
     attributes = expected.shape[0] > 0
     unclipped = features > 0  # always true; a literal would be another type, compiled separately
@@ -110,8 +110,8 @@ def explain_rows(
                     units // LANES,
                 )
                 target = places[TARGET] + b * cells
-                units_of[row + b, m] = unit
-                wide[reaches + b * members + m] = _reach(
+                nearest_unit[row + b, m] = unit
+                wide[first_distance + b * members + m] = _center_distance(
                     scratch[target : target + features], floats, member, places, unit
                 )
             if not attributes:
@@ -130,16 +130,18 @@ def explain_rows(
                     responsibility[row + b],
                 )
         for b in range(rows):
-            at = reaches + b * members
-            reach = wide[at : at + members]
+            at = first_distance + b * members
+            distance = wide[at : at + members]
             chosen = 0
             for m in range(members):
                 before = 0
                 for other in range(members):
-                    nearer = reach[other] < reach[m] or (reach[other] == reach[m] and other < m)
+                    nearer = distance[other] < distance[m] or (
+                        distance[other] == distance[m] and other < m
+                    )
                     before += 1 if nearer else 0
                 chosen = m if before == (members - 1) // 2 else chosen
-            middle[row + b] = chosen
+            median_member[row + b] = chosen
             set_float_mode(mode)
             target = places[TARGET] + b * cells
             first = places[FIRST_DOUBLE] + chosen * places[DOUBLES]
@@ -151,7 +153,7 @@ def explain_rows(
                 floats,
                 places[FIRST_FLOAT] + chosen * places[FLOATS],
                 places,
-                units_of[row + b, chosen],
+                nearest_unit[row + b, chosen],
                 excess[row + b],
             )
             if attributes:
@@ -164,7 +166,7 @@ def explain_rows(
 
 
 @compiled
-def _reach(target, floats, member, places, unit):
+def _center_distance(target, floats, member, places, unit):
     """Largest distance of a row from the center of its unit's box, in half-widths."""
     features = target.shape[0]
     first, half = member + places[CENTER], member + places[BOX_HALF_WIDTH]

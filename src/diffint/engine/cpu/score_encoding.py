@@ -43,8 +43,8 @@ from .score_tiles import (
 # Smaller codes count as 0. This is far below float32's resolution of a sum of codes (2⁻²⁴): a score
 # changes by no more than another order of summation would change it.
 CODE_FLOOR = 2.0**-30
-# Factors that are multiplied before the exponent is split off: float32 holds the product of so many
-# bounds on 1/membership.
+# Factors that are multiplied before the exponent is split off: the product of so many bounds on
+# 1/membership fits float32.
 BOUNDED_FEATURES = 16
 
 # The largest code of a row is above 1/2 before the division by the sum, hence half the floor.

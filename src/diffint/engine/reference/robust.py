@@ -37,7 +37,7 @@ def robust_reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Ar
     return member.decoder.reconstruct(code)
 
 
-def own_units(config: Config, member: Member, x: NDArray[Any]) -> NDArray[np.intp]:
+def nearest_units(config: Config, member: Member, x: NDArray[Any]) -> NDArray[np.intp]:
     """The nearest pattern of each row. → (rows,)"""
     log_box = robust_log_box(config, member, x)
     return np.asarray(np.where(member.is_pattern, log_box, -np.inf).argmax(axis=1))
