@@ -50,4 +50,4 @@ def _cuda_problem() -> str | None:
         import triton  # noqa: F401
     except ImportError:
         return "training on a GPU needs torch and triton (pip install 'diffint-ad[gpu]')"
-    return None if torch.cuda.is_available() else "torch sees no CUDA GPU"
+    return None if torch.cuda.is_available() else "torch finds no CUDA GPU"

@@ -1,4 +1,4 @@
-"""The interface of every engine: train members. The pipeline depends on no device beyond it."""
+"""The interface of all engines: how the pipeline trains members, on any device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TrainingRun:
 class TrainedMember:
     """Result of training one member.
 
-    start, parameters: before and after training; a certified decoder's weights are normalised.
+    start, parameters: before and after training; afterwards a certified decoder is normalised.
     support: (units, features) bias-corrected running mean of memberships.
     history: (epochs,) mean loss.
     """

@@ -19,7 +19,7 @@ _NARROWEST_START = 0.05  # smallest half-width of the data start, in scaled unit
 
 @dataclass(frozen=True)
 class Parameters:
-    """What training changes: intervals and decoder of one member, float32.
+    """The trainable arrays of one member: intervals and decoder, float32.
 
     center, width_logit: (units, features); the half-width is softplus(width_logit).
     """

@@ -325,7 +325,7 @@ def _edges(value, lower, upper, inverse):
 
 @compiled
 def log_box_memberships_by_difference(x, lower, upper, temperature, out):
-    """As `log_box_memberships`, from x (rows, features) and bounds (features, padded units)."""
+    """Log box memberships, from x (rows, features) and bounds (features, padded units)."""
     inverse = inverse_temperature(temperature)
     for b in range(out.shape[0]):
         for k in range(out.shape[1]):

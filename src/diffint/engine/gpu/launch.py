@@ -27,7 +27,7 @@ _WIDEST_FUSED_HIDDEN = 128
 _PRECISION = "tf32x3"
 _EXPONENT_LIMIT = 49.0  # as in `cpu/intervals.py`
 
-_Line = tuple[Tensor, Tensor, int, int]  # (plan, base, index, runs): where a kernel finds its step
+_Line = tuple[Tensor, Tensor, int, int]  # (plan, base, index, runs): the step of a kernel
 
 
 class Launch:
@@ -153,7 +153,7 @@ class Launch:
         self.losses = self._zeros(lines, runs, row_blocks)
 
     def _set_bounds(self) -> None:
-        """p and q of the starting intervals."""
+        """p and q of the initial intervals."""
         half_width = torch.nn.functional.softplus(self.weights.width_logit)
         lower, upper = self.weights.center - half_width, self.weights.center + half_width
         if not self.shape.by_difference:

@@ -73,7 +73,7 @@ def train_members_on_gpu(
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if not interpreted and not torch.cuda.is_available():
         raise InputError(
-            f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} sees none; "
+            f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} finds none; "
             "install a CUDA build of torch on a machine with an NVIDIA GPU, or use device='cpu'"
         )
     # Runs with values beyond the safe range of the exponentials are rare and slow: they train

@@ -29,7 +29,7 @@ def parts(model: FittedModel, x: NDArray[Any]) -> Array:
 
 
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
-    """One member's error of each feature divided by the present features. → (rows, features)"""
+    """One member's errors divided by the number of present features. → (rows, features)"""
     target = member.scaler.target(x, config.error).astype(np.float64)
     error = np.abs(target - reconstruction(config, member, x))
     present = (~np.isnan(error)).sum(axis=1, keepdims=True)
