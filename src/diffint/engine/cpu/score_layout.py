@@ -1,13 +1,13 @@
-"""Where scoring finds things: indices into the vectors that `packed_members` builds.
+"""The layout of a packed model: indices into the flat vectors that scoring works on.
 
-The compiled functions take a few flat vectors instead of dozens of arrays. `places` (N_PLACES,)
-int64 holds sizes, flags, and the start of every array within a member's parameters or within the
-scratch space; the names below are the indices into `places`. "Padded" sizes are rounded up to
+`packed_members` builds the vectors; compiled functions take them instead of dozens of arrays.
+
+places: (N_PLACES,) int64, sizes, flags, and the start of each array within a member's parameters or
+within the scratch space. The names below are indices into it. "Padded" sizes are rounded up to
 whole vectors (LANES).
-
-`floats` holds the float32 parameters of all members, after floats[0], the bound on 1/membership.
-`doubles` holds their float64 parameters, after doubles[0], which is 1/τ, and doubles[1 : 1 +
-features], the number of members with a value of each feature in training.
+floats: the float32 parameters of all members, after floats[0], the bound on 1/membership.
+doubles: their float64 parameters, after doubles[0], which is 1/τ, and doubles[1 : 1 + features],
+the number of members with a value of each feature in training.
 """
 
 from __future__ import annotations
