@@ -1,4 +1,4 @@
-# `make demo` shows it at work, `make test` checks it. Every target sets itself up.
+# `make demo` runs an example, `make test` all checks. Every target creates what it needs.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,11 +11,11 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.installed  ## fit the embedded example and show its anomalies with their reasons
+demo: $(VENV)/.installed  ## fit the embedded example and print its anomalies with reasons
 	@echo "==> fitting the embedded example"
 	@$(BIN)/python -m diffint demo
 
-test: $(VENV)/.installed-test lint  ## lint, then run every test
+test: $(VENV)/.installed-test lint  ## lint, then run all tests
 	@echo "==> running the tests"
 	@$(BIN)/python -m pytest
 
@@ -26,20 +26,20 @@ lint: $(VENV)/.installed-test  ## check style and types (ruff, mypy, import-lint
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > /dev/null || $(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.installed-test  ## fix what ruff can fix
+format: $(VENV)/.installed-test  ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(VENV)/.installed-docs  ## build the site from docs/ into site/; a warning is an error
+docs: $(VENV)/.installed-docs  ## build the documentation site into site/; warnings are errors
 	@echo "==> building the site"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
-test-all: $(VENV)/.installed-dev  ## run every test on each supported Python that is here
+test-all: $(VENV)/.installed-dev  ## run all tests on each installed Python version that is supported
 	@$(BIN)/nox --session test
 
-# The environment that builds takes its pins from PIP_CONSTRAINT, as no option reaches it.
-dist: $(VENV)/.installed-dev  ## build sdist and wheel, install each elsewhere and try it
+# PIP_CONSTRAINT pins the packages of the isolated build environment; no option does.
+dist: $(VENV)/.installed-dev  ## build sdist and wheel, and test each in an empty environment
 	@echo "==> building"
 	@rm -rf dist
 	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build > dist.log 2>&1 \
@@ -47,8 +47,8 @@ dist: $(VENV)/.installed-dev  ## build sdist and wheel, install each elsewhere a
 	@rm dist.log
 	@$(BIN)/nox --session dist
 
-# DIFFINT_ADBENCH names the folder of tables.
-speed: $(VENV)/.installed-test  ## measure speed and memory against the eager version and peers
+# DIFFINT_ADBENCH must be the folder of ADBench tables.
+speed: $(VENV)/.installed-test  ## measure speed and memory, relative to plain torch and other detectors
 	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/scoring_speed.py
 	@$(BIN)/python benchmarks/first_fit.py
@@ -64,21 +64,21 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "==> installing diffint and what the tests need (a few minutes the first time)"
+	@echo "==> installing diffint and the packages of the tests (a few minutes the first time)"
 	@$(PIP) install --constraint constraints.txt --editable ".[test]"
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "==> installing what the site needs"
+	@echo "==> installing the packages of the documentation site"
 	@$(PIP) install --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "==> installing what builds packages and tries other Pythons"
+	@echo "==> installing the packages that build and test distributions"
 	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-clean:  ## remove everything that the other targets made
+clean:  ## remove everything that other targets created
 	rm -rf $(VENV) build dist dist.log site demo .nox .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
 from diffint.core.model import Member
-from diffint.engine.cpu import score_kernel
+from diffint.engine.cpu import explain_kernel, score_kernel
 from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.score.prepared import PreparedModel
@@ -51,22 +51,20 @@ class Count:
 def counted_rows(members: int) -> Iterator[Count]:
     """Count every row that scoring passes to a compiled network."""
     count = Count(members)
-    originals = {name: getattr(score_kernel, name) for name in ("score_rows", "explain_rows")}
+    score, explain = score_kernel.score_rows, explain_kernel.explain_rows
 
-    def counting(name: str) -> Callable[..., None]:
+    def counting(original: Callable[..., None]) -> Callable[..., None]:
         def call(address: int, n_rows: int, *others: Any) -> None:
             count.rows += n_rows * count.members
-            originals[name](address, n_rows, *others)
+            original(address, n_rows, *others)
 
         return call
 
-    for name in originals:
-        setattr(score_kernel, name, counting(name))
+    score_kernel.score_rows, explain_kernel.explain_rows = counting(score), counting(explain)
     try:
         yield count
     finally:
-        for name, original in originals.items():
-            setattr(score_kernel, name, original)
+        score_kernel.score_rows, explain_kernel.explain_rows = score, explain
 
 
 def ours(setting: Setting, rows: Matrix) -> Matrix:

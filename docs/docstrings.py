@@ -1,8 +1,8 @@
-"""An extension of griffe: docstrings and defaults as the site shows them.
+"""A griffe extension: format docstrings and defaults for the documentation site.
 
-Here an argument or attribute is described in the running text, ``name: what it is``. In Markdown
-such lines would flow into one paragraph, so they are made a list. Defaults that are taken from the
-recommended configuration are shown as the values they have.
+Our docstrings describe an argument or attribute on a line ``name: description``. Markdown would
+join such lines into one paragraph, so they become a list. Defaults that refer to the recommended
+configuration are shown as values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from griffe import Class, Docstring, Extension, Function, Object
 
 from diffint.core.config import SETTINGS
 
-# Docstrings that are made from the table of settings, which cannot be read from the source.
+# Docstrings that are generated at import from the table of settings.
 _GENERATED = {
     "diffint.core.config.Config",
     "diffint.estimator.DiffInt",
@@ -27,7 +27,7 @@ _HEADING = re.compile(r"(?P<title>\w[\w ]*)\n-{3,}\n")
 
 
 class AsShown(Extension):
-    """Entries of a docstring become lists, and defaults values."""
+    """Format docstring entries as lists, and defaults as values."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Rewrite the docstring and the defaults in place."""
@@ -42,7 +42,7 @@ class AsShown(Extension):
 
 
 def names_of(described: Class | Function) -> set[str]:
-    """What a docstring may describe: arguments, attributes, and arguments of ``__init__``."""
+    """Names that a docstring may describe: arguments, attributes, arguments of ``__init__``."""
     names = {parameter.name for parameter in getattr(described, "parameters", ())}
     if isinstance(described, Class):
         names.update(described.members)
@@ -52,14 +52,14 @@ def names_of(described: Class | Function) -> set[str]:
 
 
 def with_lists(text: str, names: set[str]) -> str:
-    """Headings as bold words, and each entry as an item of a list."""
+    """The text with headings in bold and each entry as a list item."""
     text = _HEADING.sub(lambda found: f"**{found['title']}**\n\n", text)
     lines: list[str] = []
     in_list = False
     for line in text.splitlines():
         entry = _ENTRY.fullmatch(line)
         described = re.findall(r"\w+", entry["names"]) if entry else []
-        # A fit leaves attributes that end in an underscore; no line of the class declares them.
+        # Attributes that `fit` sets end in an underscore; the class does not declare them.
         if entry and all(name in names or name.endswith("_") for name in described):
             if not in_list:
                 lines.append("")

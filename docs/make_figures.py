@@ -1,4 +1,4 @@
-"""Draw each figure of `diffint.plots` for the embedded table: ``python docs/make_figures.py``."""
+"""Draw each figure of `diffint.plots` for the example table: ``python docs/make_figures.py``."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "images"
 
 
 def main() -> None:
-    """Train on 214 benign biopsies and look at all the others."""
+    """Train on 214 benign biopsies; draw the figures for all other rows."""
     table = breast_cancer()
     benign = np.flatnonzero(table.y == 0)
     train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])

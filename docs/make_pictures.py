@@ -1,4 +1,4 @@
-"""Draw the pictures of the README: ``python docs/make_pictures.py``."""
+"""Draw the overview picture of the README: ``python docs/make_pictures.py``."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ NORMAL, ANOMALY, RANGE = "#0072b2", "#d55e00", "#9ecae1"  # safe for colour-blin
 
 
 def main() -> None:
-    """Scores of the test rows on the left, the reasons for one of them on the right."""
+    """Left: scores of the test rows; right: the reasons for one of them."""
     table = breast_cancer()
     benign = np.flatnonzero(table.y == 0)
     train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])

@@ -1,6 +1,6 @@
-"""Make a report on the embedded table and its picture: ``python docs/make_report_picture.py``.
+"""Write a report on the example table and take its picture: ``python docs/make_report_picture.py``.
 
-Needs Chromium and the tests' packages. The report itself goes to demo/report.html.
+Needs Chromium and the packages of the tests. The report is written to demo/report.html.
 """
 
 import io
@@ -26,14 +26,14 @@ SIZE = (1080, 1750)
 
 
 def main() -> None:
-    """Train on 214 benign biopsies, report on all the others."""
+    """Train on 214 benign biopsies; report on all other rows."""
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(report(), encoding="utf-8")
     photograph(REPORT)
 
 
 def report() -> str:
-    """The report on the rows that were not trained on."""
+    """The report on the rows that are not in the training set."""
     table = breast_cancer()
     benign = np.flatnonzero(table.y == 0)
     train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])
@@ -47,10 +47,10 @@ def report() -> str:
 
 
 def photograph(page: Path) -> None:
-    """The list of rows with one of them opened, in few enough colours to be a small file."""
+    """Take a picture of the list of rows with one row opened; few colours keep the file small."""
     command = find_chromium()
     if command is None:
-        raise SystemExit("the picture needs Chromium, which is not installed")
+        raise SystemExit("Chromium was not found; install it to take the picture")
     with tempfile.TemporaryDirectory() as profile:
         browser = Browser(command, Path(profile))
         try:

@@ -1,7 +1,7 @@
-"""A hook of mkdocs: pages that stand outside docs/ become part of the site.
+"""An mkdocs hook: include pages from outside docs/ in the documentation site.
 
-The README is the home page. Links are written for readers of the repository, relative to the file
-they stand in; here they are turned into links of the site, whose root is docs/.
+The README is the home page. Links in the pages are relative to their file in the repository; here
+they are rewritten for the site, whose root is docs/.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OUTSIDE = (
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages from outside."""
+    """Add the pages from outside docs/."""
     for name in OUTSIDE:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page's links, as the site has them."""
+    """Rewrite the links of a page for the site."""
     here = page.file.src_uri if page.file.src_uri in OUTSIDE else f"docs/{page.file.src_uri}"
     return re.sub(
         r"(\]\()(?!\w+:|#)([^)#\s]+)",
@@ -38,7 +38,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def site_link(here: str, link: str) -> str:
-    """A link from one file of the repository to another, as one between pages of the site."""
+    """The link between two pages of the site, given the link between their files."""
     target = os.path.normpath(os.path.join(os.path.dirname(here), link))
     return os.path.relpath(_in_site(target), os.path.dirname(_in_site(here)) or ".")
 

@@ -1,4 +1,4 @@
-"""Card payments: learn one shop's normal traffic, flag what departs from it, and say why."""
+"""Card payments: learn normal payments, flag unusual ones, and print the reasons."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def make_payments(n_rows: int, seed: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Fit on 2,000 normal payments; look at 500 new ones, three of which were tampered with."""
+    """Fit on 2,000 normal payments; score 500 new ones, three of which were changed."""
     detector = DiffInt(false_positive_rate=0.01, random_state=0).fit(make_payments(2000, seed=0))
     new = make_payments(500, seed=1)
     for row, (what, changes) in enumerate(PLANTED.items()):
@@ -43,8 +43,8 @@ def main() -> None:
     print(
         f"\n{len(flagged)} of {len(new)} payments are flagged: {len(caught)} of the {len(PLANTED)}"
     )
-    print(f"planted ones and {n_others} others. At a rate of 1 % about 5 of 497 normal payments")
-    print("are to be expected; look at the reasons before you call somebody.")
+    print(f"planted ones and {n_others} others. At a false-positive rate of 1 %, about 5 of 497")
+    print("normal payments are expected; read the reasons before you act.")
 
     why = detector.explain(new)
     nearest = detector.nearest_normal(new)

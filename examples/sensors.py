@@ -1,4 +1,4 @@
-"""A pump: one sensor drifts, one sticks; p-values, and a report for the engineer."""
+"""A pump with one sensor that drifts and one that sticks: p-values and an HTML report."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ RATE = 0.01
 
 
 def make_readings(n_rows: int, seed: int) -> pd.DataFrame:
-    """Load drives flow, current and temperature: the readings move together."""
+    """Readings that all depend on the load, so that they are correlated."""
     rng = np.random.default_rng(seed)
     load = rng.uniform(0.3, 1.0, n_rows)
     noise = rng.normal(size=(n_rows, 4))
@@ -28,38 +28,38 @@ def make_readings(n_rows: int, seed: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Learn 3,000 good readings; watch 720, of which the last two thirds have a faulty sensor."""
+    """Fit on 3,000 normal readings; score 720, of which the last two thirds have a fault."""
     detector = DiffInt(false_positive_rate=RATE, random_state=0).fit(make_readings(3000, seed=0))
 
     new = make_readings(720, seed=1)
-    new.loc[240:479, "temperature"] += np.linspace(0, 15, 240)  # the thermometer drifts
-    new.loc[480:, "flow"] = 56.0  # the flow meter sticks, at a value that is normal by itself
+    new.loc[240:479, "temperature"] += np.linspace(0, 15, 240)  # drift
+    new.loc[480:, "flow"] = 56.0  # stuck at a value that is normal on its own
 
     scores, p_values = detector.anomaly_score(new), detector.p_values(new)
     why = detector.explain(new)
-    print(f"A reading is flagged where p <= {RATE:g}: so few good readings score as high.\n")
+    print(f"A reading is flagged if p <= {RATE:g}: at most 1 % of normal readings score as high.\n")
     for name, rows in {
         "healthy": slice(0, 240),
         "thermometer drifts by 15 degrees": slice(240, 480),
         "flow meter sticks at 56": slice(480, 720),
     }.items():
-        p, blamed = p_values[rows], why.responsibility[rows].argmax(axis=1)
+        p, first_reason = p_values[rows], why.responsibility[rows].argmax(axis=1)
         flagged = p <= RATE
         print(f"{name}: {flagged.sum()} of {len(p)} readings flagged, median p {np.median(p):.3f}")
-        counts = new.columns[blamed[flagged]].value_counts()
-        print("  named first: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
+        counts = new.columns[first_reason[flagged]].value_counts()
+        print("  most responsible: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
 
     first = 240 + int(np.argmax(p_values[240:480] <= RATE))
     offset = 15 * (first - 240) / 239
     print(f"\nThe drift is first flagged at reading {first}, {offset:.1f} degrees off.")
-    print("The stuck meter shows wherever the load calls for another flow than 56. Each reading is")
-    print("normal by itself, so the detector sees that the four disagree, but often names one of")
-    print("the other three: a reason is where to start looking, not the fault itself.")
+    print("The stuck meter is found when the load requires a flow other than 56. Each reading is")
+    print("normal on its own: the detector finds that the four readings do not fit together, but")
+    print("often names one of the other three. A reason shows where to look first, not the cause.")
 
-    order = np.argsort(-scores)[: int((p_values <= RATE).sum())]  # the flagged, highest first
+    order = np.argsort(-scores)[: int((p_values <= RATE).sum())]  # flagged rows, highest first
     shown = ScoredTable("pump readings", scores, new.to_numpy()[order], tuple(map(str, order)))
     REPORT.write_text(build_report(detector, shown), encoding="utf-8")
-    print(f"All flagged readings with their reasons: {REPORT.resolve()}")
+    print(f"Report with all flagged readings and their reasons: {REPORT.resolve()}")
 
 
 if __name__ == "__main__":

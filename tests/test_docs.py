@@ -1,4 +1,4 @@
-"""The site leaves no page out, and what is said in two places is the same."""
+"""The site has every page; facts stated in two places agree."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Every example runs by itself, and says what its story is about."""
+"""Every example runs on its own and prints its main results."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SAYS = {
+EXPECTED_OUTPUT = {
     "payments.py": (
         "of 500 payments are flagged: 3 of the 3",
         "amount = 900 is above",
@@ -18,23 +18,23 @@ SAYS = {
     ),
     "sensors.py": (
         "healthy:",
-        "named first: temperature",
+        "most responsible: temperature",
         "flow meter sticks at 56:",
         "The drift is first flagged at reading",
         "pump.html",
     ),
     "clinic.py": (
-        "of 212 malignant biopsies, so",
+        "of 212 malignant biopsies (",
         "Pattern ",
-        "the proven\nlower bound alone is above it",
+        "The proven lower bound of the score is above it",
         "1.5 times the largest known",
         "all flagged.",
-        "every score is the same, bit by bit",
+        "all scores are identical",
     ),
 }
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", EXPECTED_OUTPUT)
 def test_example_runs(name, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
@@ -46,8 +46,8 @@ def test_example_runs(name, tmp_path):
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
-    for words in SAYS[name]:
-        assert words in done.stdout
+    for text in EXPECTED_OUTPUT[name]:
+        assert text in done.stdout
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"sensors.py": {"pump.html"}, "clinic.py": {"benign.diffint"}}.get(
         name, set()
@@ -57,5 +57,5 @@ def test_example_runs(name, tmp_path):
 def test_every_example_is_listed_and_tested():
     scripts = {path.name for path in (ROOT / "examples").glob("*.py")}
     page = (ROOT / "examples" / "README.md").read_text()
-    assert scripts == set(SAYS)
+    assert scripts == set(EXPECTED_OUTPUT)
     assert all(f"({name})" in page for name in scripts)

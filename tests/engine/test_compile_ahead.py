@@ -1,4 +1,4 @@
-"""The first fit on a machine: compiled in other processes, stopped at once, never an obstacle."""
+"""The first fit on a machine: parallel compilation, its interruption and its failures."""
 
 import os
 import signal
@@ -13,7 +13,6 @@ import pytest
 from diffint import DiffInt
 from diffint.engine import compile_ahead
 from diffint.engine.compile_ahead import FitKind, kernels_of_a_fit
-from diffint.fit.progress import compiling_progress
 
 KINDS = [
     FitKind(certified, by_difference, on_cpu=True)
@@ -21,7 +20,7 @@ KINDS = [
     for by_difference in (False, True)
 ]
 
-# Prints what this process compiled itself, then the scores.
+# Prints the functions that the process compiled itself, then the scores.
 FIT = """
 import sys, warnings
 import numpy as np
@@ -30,9 +29,9 @@ from diffint import DiffInt
 warnings.simplefilter("ignore")
 
 class Listener(event.Listener):
-    def on_start(self, happened):
-        compiled.append(happened.data["dispatcher"].py_func.__name__)
-    def on_end(self, happened):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
         pass
 
 compiled = []
@@ -70,13 +69,13 @@ def fit(cache, kind="plain", script=FIT, **more):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A folder for the cache, and what the first fit with it gave."""
+    """A cache folder and the result of the first fit that uses it."""
     cache = tmp_path_factory.mktemp("cache")
     return cache, fit(cache)
 
 
-def forget(cache, *names):
-    """Take kernels out of the cache."""
+def remove_kernels(cache, *names):
+    """Remove kernels from the cache."""
     for name in names:
         files = [*cache.rglob(f"*.{name}-*.nb[ic]")]
         assert files
@@ -84,40 +83,40 @@ def forget(cache, *names):
             file.unlink()
 
 
-def test_a_fit_finds_all_it_needs_in_the_cache(first):
-    # The signatures that the other processes compile are those that a fit calls.
-    cache, (compiled, scores, said) = first
+def test_a_fit_finds_all_its_kernels_in_the_cache(first):
+    # So the other processes compile for the argument types that a fit uses.
+    cache, (compiled, scores, output) = first
     assert compiled == "nothing"
-    assert [line.split()[0] for line in said.splitlines()] == ["compiling,", "compiled"]
+    assert [line.split()[0] for line in output.splitlines()] == ["compiling,", "compiled"]
     assert fit(cache) == ("nothing", scores, "")
 
 
 @pytest.mark.parametrize("kind", ["certified", "difference"])
-def test_so_does_a_fit_of_another_kind(first, kind):
-    compiled, _, said = fit(first[0], kind)
+def test_a_fit_of_another_kind_finds_all_its_kernels(first, kind):
+    compiled, _, output = fit(first[0], kind)
     assert compiled == "nothing"
-    assert said.startswith("compiling")
+    assert output.startswith("compiling")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kernel_has_a_name_of_its_own(kind):
+def test_kernel_names_are_unique(kind):
     kernels = kernels_of_a_fit(kind)
     assert len({kernel.name for kernel in kernels}) == len(kernels)
     assert len(kernels_of_a_fit(kind._replace(on_cpu=False))) < len(kernels)
 
 
-def test_no_folder_for_the_cache(first):
+def test_without_a_cache_folder(first):
     _, (_, scores, _) = first
-    nowhere = "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-    compiled, same_scores, said = fit("", script=nowhere + FIT)
+    no_folder = "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
+    compiled, same_scores, output = fit("", script=no_folder + FIT)
     assert "step_loop" in compiled
     assert same_scores == scores
-    assert said == ""
+    assert output == ""
 
 
-def test_processes_that_fail(first):
+def test_failing_processes(first):
     cache, (_, scores, _) = first
-    forget(cache, "update", "count_inside")
+    remove_kernels(cache, "update", "count_inside")
     broken = FIT.replace(
         "compiled = []",
         "compiled = []; from diffint.engine import compile_ahead\n"
@@ -128,9 +127,9 @@ def test_processes_that_fail(first):
     assert same_scores == scores
 
 
-def test_fits_at_the_same_time(first):
+def test_concurrent_fits(first):
     cache, (_, scores, _) = first
-    forget(cache, "update", "count_inside", "prepare")
+    remove_kernels(cache, "update", "count_inside", "prepare")
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", FIT, "plain"],
@@ -144,7 +143,7 @@ def test_fits_at_the_same_time(first):
     assert [result[1] for result in results] == [scores] * 3
 
 
-def test_a_daemonic_process_compiles_by_itself(monkeypatch):
+def test_when_processes_cannot_be_started(monkeypatch):
     kernels = kernels_of_a_fit(KINDS[0])
     assert compile_ahead._processes_can_help(kernels)
     with monkeypatch.context() as patch:
@@ -159,7 +158,7 @@ def test_a_daemonic_process_compiles_by_itself(monkeypatch):
 
 
 def start_fit(cache):
-    """A process that is compiling, and the processes that do it."""
+    """A process that fits, and its compiler processes."""
     process = subprocess.Popen(
         [sys.executable, "-c", FIT, "plain"],
         stdout=subprocess.PIPE,
@@ -172,51 +171,26 @@ def start_fit(cache):
     while len(children := psutil.Process(process.pid).children()) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(2)  # let them get to work
+    time.sleep(2)  # until they compile
     return process, children
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals of POSIX")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGKILL"])
-def test_whoever_ends_the_fit_ends_the_compiling(tmp_path, number):
+def test_ending_the_fit_ends_the_compiler_processes(tmp_path, number):
     process, children = start_fit(tmp_path)
     sent = time.monotonic()
     process.send_signal(getattr(signal, number))
-    _, said = process.communicate(timeout=30)
+    _, output = process.communicate(timeout=30)
     took = time.monotonic() - sent
     _, alive = psutil.wait_procs(children, timeout=5)
     assert not alive
-    assert took < 5  # 0.2 s, on a machine that has nothing else to do
+    assert took < 5  # 0.2 s on an idle machine
     if number == "SIGINT":
-        assert "KeyboardInterrupt" in said
+        assert "KeyboardInterrupt" in output
 
 
-def test_lines_where_there_is_no_terminal(capsys):
-    with compiling_progress(1) as (started, done):
-        started(3)
-        done(0.5)
-    assert capsys.readouterr().err.startswith("compiling, once on this machine …\ncompiled in 0 s")
-    with compiling_progress(1):
-        pass  # nothing to compile
-    with compiling_progress(0) as (started, done):
-        started(3)
-        done(1.0)
-    assert capsys.readouterr().err == ""
-
-
-def test_the_bar_counts_steps(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    with compiling_progress(1) as (started, done):
-        started(2)
-        done(0.75)
-    said = capsys.readouterr().err
-    assert "compiling, once on this machine" in said
-    assert "step 1/2" in said
-
-
-def test_a_second_fit_looks_for_nothing(monkeypatch):
+def test_a_second_fit_does_not_check_the_cache(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(60, 3))
     detector = DiffInt(n_units=16, hidden_width=16, epochs=2, n_jobs=1, random_state=0).fit(rows)
     monkeypatch.setattr(compile_ahead, "kernels_of_a_fit", None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
-from diffint.engine.cpu import score_kernel
+from diffint.engine.cpu import explain_kernel
 from diffint.engine.reference.robust import expected_and_responsibility
 from diffint.explain.responsibility import responsibilities
 from diffint.score.prepared import PreparedModel
@@ -125,12 +125,12 @@ def test_rows_do_not_depend_on_other_rows_or_on_threads(model):
 
 def test_few_evaluations_per_row(model, monkeypatch):
     passed = []
-    original = score_kernel.explain_rows
+    original = explain_kernel.explain_rows
 
     def counting(address, n_rows, *others):
         passed.append(n_rows)
         original(address, n_rows, *others)
 
-    monkeypatch.setattr(score_kernel, "explain_rows", counting)
+    monkeypatch.setattr(explain_kernel, "explain_rows", counting)
     responsibilities(PreparedModel(model), factor_rows(1_500, seed=6))
     assert sum(passed) == 1_500  # each with every member, once

@@ -19,7 +19,7 @@ from diffint.fit.boxes import (
 )
 from diffint.fit.feature_summary import summarise_features
 from diffint.fit.unit_matching import match_units, stabilities
-from diffint.score.nearest_pattern import own_units, reaches
+from diffint.score.nearest_pattern import center_distances, nearest_units
 
 from ..conftest import QUICK
 
@@ -59,11 +59,11 @@ def test_coverages_alone_and_together():
 
 def test_a_row_is_matched_to_the_unit_that_fits_most_of_it():
     rows, lower, upper = boxes()
-    unit = own_units(rows, lower, upper, 0.1)
+    unit = nearest_units(rows, lower, upper, 0.1)
     logs = reference.bounded_log_box_memberships(rows, lower, upper, 0.1, MEMBERSHIP_FLOOR)
     np.testing.assert_array_equal(unit, logs.argmax(axis=1))
     allowed = np.arange(len(lower)) % 2 == 0
-    restricted = own_units(rows, lower, upper, 0.1, allowed)
+    restricted = nearest_units(rows, lower, upper, 0.1, allowed)
     np.testing.assert_array_equal(restricted, np.where(allowed, logs, -np.inf).argmax(axis=1))
 
 
@@ -131,7 +131,7 @@ def test_boxes_cover_the_requested_share_of_rows():
     unit = rng.integers(5, size=400)
     rows = (center[unit] + half_width[unit] * rng.normal(size=(400, 4))).astype(np.float32)
     rows[rng.random(rows.shape) < 0.1] = np.nan
-    reach = reaches(rows, unit, center, half_width)
+    reach = center_distances(rows, unit, center, half_width)
     scale = covering_scale(reach, 0.8)
     inside = ~(np.abs(rows - center[unit]) > scale * half_width[unit]).any(axis=1)
     assert 0.8 <= inside.mean() <= 0.81

@@ -1,23 +1,21 @@
-"""What is derived from a model is made once, belongs to it, and is safe to share."""
+"""Derived values are computed once per prepared model, which threads can share."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from diffint import DiffInt
 from diffint.core.config import Config
-from diffint.engine.reference.score import parts, scores
-from diffint.score.parts import scores_and_parts
+from diffint.engine.reference.score import scores
 from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
 
-from ..conftest import QUICK, make_rows
+from ..conftest import QUICK
 
 
-def test_each_thing_is_made_once_per_member(fitted):
+def test_each_value_is_computed_once_per_member(fitted):
     made = []
 
     def make(config, member):
@@ -29,7 +27,7 @@ def test_each_thing_is_made_once_per_member(fitted):
     assert len(made) == len(fitted.model_.members)
 
 
-def test_threads_that_ask_at_once_get_the_same_thing(fitted):
+def test_concurrent_threads_get_the_same_value(fitted):
     prepared = PreparedModel(fitted.model_)
     made = []
 
@@ -44,7 +42,7 @@ def test_threads_that_ask_at_once_get_the_same_thing(fitted):
 
 
 def test_the_same_members_with_another_configuration_score_differently(fitted, rows):
-    """A cache keyed by member alone once gave the scores of the first configuration."""
+    """Derived values depend on the configuration, not on the member alone."""
     other = replace(fitted.model_, config=replace(fitted.model_.config, temperature=0.5))
     for model in (fitted.model_, other, fitted.model_):
         actual = anomaly_scores(PreparedModel(model), rows)
@@ -53,17 +51,7 @@ def test_the_same_members_with_another_configuration_score_differently(fitted, r
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.parametrize("decoder", ["free", "certified"])
-def test_parts_are_the_definitions(decoder, rows):
-    detector = DiffInt(**QUICK, decoder=decoder).fit(rows)
-    new = make_rows(60, seed=3)
-    new[::4, 1] = np.nan
-    score, part = scores_and_parts(detector.prepared, new)
-    np.testing.assert_allclose(part, parts(detector.model_, new), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(part.sum(axis=1), score, rtol=1e-6)
-
-
-def test_an_estimator_follows_its_model(rows):
+def test_an_estimator_uses_its_current_model(rows):
     detector = DiffInt(**QUICK).fit(rows)
     before = detector.anomaly_score(rows)
     other = DiffInt(**{**QUICK, "random_state": 1}).fit(rows)
@@ -72,7 +60,7 @@ def test_an_estimator_follows_its_model(rows):
     assert np.abs(before - detector.anomaly_score(rows)).max() > 0
 
 
-def test_what_is_derived_is_not_pickled(fitted, rows):
+def test_derived_values_are_not_pickled(fitted, rows):
     expected = fitted.anomaly_score(rows)
     assert "_prepared_model" not in fitted.__getstate__()
     copy = pickle.loads(pickle.dumps(fitted))

@@ -19,7 +19,7 @@ _LARGE_TABLE = 20_000  # with more rows than this the batch is larger
 _BLOCK_ROWS = 65_536
 
 
-class ContractionField(nn.Module):  # type: ignore[misc]
+class ContractionField(nn.Module):
     """f(x, t): (rows, features) and (rows,) times to (rows, features)."""
 
     def __init__(self, n_features: int) -> None:

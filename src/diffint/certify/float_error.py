@@ -1,12 +1,13 @@
 """Bounds on the error of the scorer's float32 arithmetic.
 
 Certificates bound the score that `score.scoring` computes in float32, not the exact one. The
-difference is bounded here step by step, for the code of `engine/cpu/score_kernel.py` and
-`engine/cpu/intervals.py`. No bound depends on the row or region, so bounds on scores stay monotone.
+difference is bounded here step by step, for the code of `intervals.py`, `score_encoding.py` and
+`score_decoding.py` in `engine/cpu/`. No bound depends on the row or region, so bounds on scores
+stay monotone.
 With u = 2⁻²⁴, one float32 operation has a relative error of at most u; a sum of n products in any
-order has an error of at most γ_n = n·u / (1 − n·u) times the sum of magnitudes; and `cpu.exp` and
-`cpu.log` have a relative error of at most 3u (the largest measured over 25 million arguments is
-1.5u).
+order has an error of at most γ_n = n·u / (1 − n·u) times the sum of magnitudes; and
+`intervals.exp` and `intervals.log` have a relative error of at most 3u (the largest measured over
+25 million arguments is 1.5u).
 
 Encoder, by exponentials. An argument x/τ is rounded twice (the inverse and the product), so e^(x/τ)
 has a relative error of at most 2u·|x/τ| + 3u. The same holds for P = e^(lower/τ) and
@@ -19,7 +20,7 @@ multiplication turn the product into a code: `unit`.
 Encoder, by differences (small τ, or values that are not clipped). The argument (lower − x)/τ is
 rounded three times; where it exceeds log 1e8 < 19 the clamp binds, so `edge` is at most 3u·20 + 3u.
 The logarithms and their running sum have relative errors of at most 3u and features·u: `total`.
-The softmax rounds differences of up to 87 once: `unit`. (`score_kernel` multiplies the factors
+The softmax rounds differences of up to 87 once: `unit`. (`score_encoding` multiplies the factors
 instead of adding logarithms, as the exponentials' form does: it has no error `total`, and of `unit`
 only the division and the multiplication.)
 
@@ -40,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.model import Member
-from ..engine.cpu import intervals as cpu
-from ..engine.cpu.score_kernel import CODE_FLOOR
+from ..engine.cpu import intervals
+from ..engine.cpu.score_encoding import CODE_FLOOR
 
 UNIT_ROUNDOFF = 2.0**-24
 # Error allowed for float64 sums of up to a few thousand terms; far above their rounding error.
@@ -77,7 +78,7 @@ def encoder_rounding(member: Member, temperature: float) -> EncoderRounding:
     n_units, n_features = member.center.shape
     largest = member.scaler.largest_input
     scale = (n_units + 4) * u
-    if largest / temperature > cpu.SAFE_EXPONENT:
+    if largest / temperature > intervals.SAFE_EXPONENT:
         total = (n_features + 4) * u
         return EncoderRounding(3 * u * 20 + _EXP, 4 * u, 87 * u + _EXP + 2 * u, total, scale)
     ends = max(float(np.abs(member.lower).max()), float(np.abs(member.upper).max()))

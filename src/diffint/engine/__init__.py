@@ -1,1 +1,1 @@
-"""The arithmetic: the plain definition (reference), compiled for the CPU, and for a GPU."""
+"""The arithmetic: its plain definition (reference), compiled for the CPU, and for a GPU."""

@@ -1,11 +1,11 @@
-"""The first fit on a machine: what it needs is compiled in other processes, side by side.
+"""Compile the kernels of the first fit on a machine ahead of time, in parallel processes.
 
-Numba compiles in one thread at a time, and a thread that compiles cannot be stopped. Processes can:
-each compiles what it is told into numba's cache on disk, from which this process then loads it.
-They end with this process, however it ends. Where they cannot be had, nothing is lost: whatever is
-not in the cache is compiled by this process when it is first called.
+Numba compiles one function at a time in a process, and compilation cannot be interrupted. So
+several processes compile into numba's cache on disk, and this process loads the code from there.
+They end when this process ends, for whatever reason. Where they cannot be started, this process
+compiles each kernel when it is first called.
 
-A kernel is registered by adding it to `kernels_of_a_fit`.
+To register a kernel, add it to `kernels_of_a_fit`.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ import numpy as np
 
 from .kernel_cache import flush_tiny_numbers, is_compiled, set_float_mode
 
-_MOST_PROCESSES = 4  # more than that wait for the largest kernel
+_MOST_PROCESSES = 4  # more would be idle while the slowest kernel compiles
 _START = f"""
 import os, sys
 sys.path[:] = sys.argv[1].split(os.pathsep)
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
 from {__name__} import FitKind, serve
 serve(FitKind(*(word == "True" for word in sys.argv[2:])))
 """
-_DONE, _GONE = "done", "gone"
-_WAKE_UP_S = 0.2  # lets an interrupt through on every system
+_DONE, _EXITED = "done", "exited"
+_POLL_S = 0.2  # on some systems an interrupt is handled only after a wait has ended
 
 
 class FitKind(NamedTuple):
-    """What decides which kernels a fit needs.
+    """The properties of a fit that decide which kernels it needs.
 
-    certified: whether the decoder is; by_difference: whether the rows leave the safe range of the
-    exponentials; on_cpu: whether the CPU trains, too.
+    certified: whether the decoder is certified; by_difference: whether scaled values are too large
+    for the exponentials (`intervals.SAFE_EXPONENT`); on_cpu: whether the CPU trains.
     """
 
     certified: bool
@@ -52,10 +52,10 @@ class FitKind(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A compiled function and what a fit calls it with.
+    """A compiled function and example arguments.
 
-    arguments: any of the right types; what they hold does not matter. seconds: about how long it
-    takes to compile; the longest are begun first.
+    arguments: of the types that a fit passes; their values do not matter. seconds: approximate time
+    to compile; the slowest kernels are compiled first.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Kernel(NamedTuple):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether this process has it, or finds it on disk."""
+        """Whether its code is in this process or on disk."""
         return is_compiled(self.function, self.types)
 
     def compile(self) -> None:
@@ -79,12 +79,12 @@ class Kernel(NamedTuple):
 
 
 def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
-    """Everything compiled that a fit of this kind calls, the slowest to compile first.
+    """The compiled functions that a fit of this kind calls, the slowest to compile first.
 
-    A fit that leaves the safe range only sometimes calls more; that is compiled when it is called.
+    A fit of which only some rows exceed the safe range may call others as well; those are compiled
+    when they are called.
     """
-    from .cpu import box_counts, layout, margins, score_kernel, spectral, steps
-    from .cpu import intervals as cpu
+    from .cpu import box_counts, intervals, layout, margins, score_kernel, spectral, steps
 
     certified, by_difference, on_cpu = kind
     shape = layout.Shape(1, 1, 1, 0.1, certified, by_difference)
@@ -107,7 +107,7 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
         ),
         Kernel(
             "unit_exponentials",
-            cpu.unit_exponentials,
+            intervals.unit_exponentials,
             (table, table, 0.1, table, table, table),
             0.2,
         ),
@@ -141,29 +141,29 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
         found += [
             Kernel(
                 "bounded_log_boxes",
-                cpu.bounded_log_boxes_by_difference,
+                intervals.bounded_log_boxes_by_difference,
                 (table, table, table, 0.1, 4.0, row, table),
                 0.3,
             ),
             Kernel(
                 "bound_gradients",
-                cpu.bound_gradients_by_difference,
+                intervals.bound_gradients_by_difference,
                 (table, table, table, table, 0.1, 0, 0, 1, table, table, table),
                 0.5,
             ),
         ]
     else:
         found += [
-            Kernel("row_exponentials", cpu.row_exponentials, (table, 0.1, table, table), 0.2),
+            Kernel("row_exponentials", intervals.row_exponentials, (table, 0.1, table, table), 0.2),
             Kernel(
                 "bounded_log_boxes",
-                cpu.bounded_log_boxes,
+                intervals.bounded_log_boxes,
                 (table, table, table, table, 4.0, row, table),
                 0.3,
             ),
             Kernel(
                 "bound_gradients",
-                cpu.bound_gradients,
+                intervals.bound_gradients,
                 (table, table, table, table, table, 0.1, 0, 1, table, table, table),
                 0.6,
             ),
@@ -192,37 +192,37 @@ def compile_for_a_fit(
     started: Callable[[int], None] = lambda _steps: None,
     done: Callable[[float], None] = lambda _share: None,
 ) -> None:
-    """Have what a fit needs compiled by up to so many processes, and wait for it.
+    """Compile the kernels of a fit in up to `processes` processes, and wait for them.
 
-    started: called with the number of kernels when there is something to compile; done: after each
-    of them, with its share of the work.
+    started: called with the number of kernels, if any must be compiled; done: called after each
+    kernel with its share of the work.
     """
-    if kind in _SEEN_TO:
+    if kind in _PREPARED_KINDS:
         return
     missing = [kernel for kernel in kernels_of_a_fit(kind) if not kernel.is_compiled]
     if missing and _processes_can_help(missing):
         started(len(missing))
         total = sum(kernel.seconds for kernel in missing)
-        crew = _Crew(processes, kind)
+        pool = _CompilerPool(processes, kind)
         try:
-            for kernel in crew.compile(missing):
+            for kernel in pool.compile(missing):
                 done(kernel.seconds / total)
                 if not kernel.is_compiled:
-                    break  # it did not get into the cache, and the others will not either
+                    break  # writing to the cache fails: it would fail for the others too
         finally:
-            crew.dismiss()  # after an interrupt, too
-    _SEEN_TO.add(kind)
+            pool.close()
+    _PREPARED_KINDS.add(kind)
 
 
-_SEEN_TO: set[FitKind] = set()  # in this process
+_PREPARED_KINDS: set[FitKind] = set()  # in this process
 
 
 def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
-    """Whether other processes can be started, and hand over what they compile."""
-    # A worker of a pool may not have children, and its siblings keep the cores busy anyway.
+    """Whether other processes can be started and pass their code on through the cache."""
+    # A worker of a process pool may not start processes, and the other workers use the cores.
     if multiprocessing.parent_process() is not None or multiprocessing.current_process().daemon:
         return False
-    # An application that Python is part of; to start it again would not start Python.
+    # Python embedded in an application: sys.executable does not start Python.
     if getattr(sys, "frozen", False) or not sys.executable:
         return False
     if not Path(sys.executable).stem.lower().startswith(("python", "pypy")):
@@ -230,49 +230,49 @@ def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
     return all(kernel.function.stats.cache_path is not None for kernel in kernels)
 
 
-class _Crew:
-    """Processes that compile."""
+class _CompilerPool:
+    """Processes that compile kernels; each gets one kernel at a time."""
 
     def __init__(self, size: int, kind: FitKind) -> None:
-        self._said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
+        self._messages: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
         self._size = min(max(size, 1), _MOST_PROCESSES)
         paths = os.pathsep.join(path for path in sys.path if path)
         self._command = [sys.executable, "-c", _START, paths, *(str(word) for word in kind)]
         self._processes: list[subprocess.Popen[str]] = []
-        self._listeners: list[threading.Thread] = []
+        self._readers: list[threading.Thread] = []
 
     def compile(self, kernels: Sequence[Kernel]) -> Iterator[Kernel]:
-        """Yield each kernel that is compiled; ends early where no process is left to do it."""
+        """Yield each kernel once it is compiled; stops early if all processes have ended."""
         waiting = list(kernels)
-        at_work: dict[subprocess.Popen[str], Kernel | None] = {}
+        assigned: dict[subprocess.Popen[str], Kernel | None] = {}
         for _ in range(min(self._size, len(waiting))):
             process = self._start()
             if process is None:
                 break
-            at_work[process] = None
-            self._tell(process, at_work, waiting)
-        while at_work:
+            assigned[process] = None
+            self._send_next(process, assigned, waiting)
+        while assigned:
             try:
-                process, said = self._said.get(timeout=_WAKE_UP_S)
+                process, message = self._messages.get(timeout=_POLL_S)
             except queue.Empty:
                 continue
-            if said == _GONE:  # what it was to do is left to the caller
-                at_work.pop(process, None)
-            elif said == _DONE:
-                kernel = at_work[process]
-                self._tell(process, at_work, waiting)
+            if message == _EXITED:  # its kernel is left to this process
+                assigned.pop(process, None)
+            elif message == _DONE:
+                kernel = assigned[process]
+                self._send_next(process, assigned, waiting)
                 if kernel is not None:
                     yield kernel
 
-    def dismiss(self) -> None:
-        """End all of them at once."""
+    def close(self) -> None:
+        """Kill all processes."""
         for process in self._processes:
             process.kill()
-        for process, listener in zip(self._processes, self._listeners, strict=True):
+        for process, reader in zip(self._processes, self._readers, strict=True):
             process.wait()
-            listener.join()  # ends with its process
+            reader.join()  # ends when its process has ended
             for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):  # something for it to read was still in there
+                with contextlib.suppress(OSError):  # the process had not read all of its input
                     if pipe is not None:
                         pipe.close()
 
@@ -289,45 +289,45 @@ class _Crew:
             )
         except OSError:
             return None
-        listener = threading.Thread(target=self._listen, args=(process,), daemon=True)
-        listener.start()
+        reader = threading.Thread(target=self._read_messages, args=(process,), daemon=True)
+        reader.start()
         self._processes.append(process)
-        self._listeners.append(listener)
+        self._readers.append(reader)
         return process
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _read_messages(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._said.put((process, line.strip()))
-        self._said.put((process, _GONE))
+            self._messages.put((process, line.strip()))
+        self._messages.put((process, _EXITED))
 
-    def _tell(
+    def _send_next(
         self,
         process: subprocess.Popen[str],
-        at_work: dict[subprocess.Popen[str], Kernel | None],
+        assigned: dict[subprocess.Popen[str], Kernel | None],
         waiting: list[Kernel],
     ) -> None:
-        """Give it the next kernel, or none more."""
+        """Send the next kernel to a process; if there is none, the process is no longer needed."""
         if not waiting:
-            del at_work[process]
+            del assigned[process]
             return
-        kernel = at_work[process] = waiting.pop(0)
+        kernel = assigned[process] = waiting.pop(0)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # it is gone, which `_listen` says
+        with contextlib.suppress(OSError):  # the process has ended; `_read_messages` reports it
             process.stdin.write(f"{kernel.name}\n")
             process.stdin.flush()
 
 
 def serve(kind: FitKind) -> None:
-    """What such a process does: compile the kernels named on its input, until that ends."""
+    """Main loop of a compiler process: compile kernels named on standard input, until it ends."""
     names: queue.Queue[str] = queue.Queue()
 
-    def listen() -> None:
+    def read_names() -> None:
         for line in sys.stdin:
             names.put(line.strip())
-        os._exit(0)  # in the middle of compiling, too: the process that wanted it is gone
+        os._exit(0)  # also while compiling: the parent process has ended
 
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=read_names, daemon=True).start()
     kernels = {k.name: k for k in kernels_of_a_fit(kind)}
     while True:
         kernels[names.get()].compile()

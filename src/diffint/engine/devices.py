@@ -1,19 +1,20 @@
-"""Which device trains, and the engine for it."""
+"""Choose the device that trains, and its engine."""
 
 from __future__ import annotations
 
 from ..core.errors import InputError
 from .interface import Engine
 
-# Elements (rows × units × features × members × epochs) from which loading torch and compiling for
-# a GPU pays: several minutes of one core.
+# Elements (rows × units × features × members × epochs) from which a GPU is faster in spite of the
+# time to import torch and to compile: several minutes of one core.
 _WORTH_A_GPU = 1e12
 
 
 def resolve_device(device: object, elements: float) -> str:
-    """``"cpu"`` or ``"cuda"`` from what the user asked for, or an error that says what to do.
+    """The device to train on: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
 
-    elements: how much there is to train; ``"auto"`` does not look for a GPU below what pays.
+    device: as the user gave it; InputError if it cannot be used. elements: size of the training;
+    ``"auto"`` looks for a GPU only if it is large.
     """
     if device == "cpu":
         return "cpu"
@@ -28,7 +29,7 @@ def resolve_device(device: object, elements: float) -> str:
 
 
 def engine_for(device: str) -> Engine:
-    """The engine of a resolved device, or of ``"reference"``; imports what it needs and no more."""
+    """The engine of a resolved device, or of ``"reference"``; imports only what it needs."""
     if device == "cpu":
         from .cpu.training import CpuEngine
 
@@ -43,10 +44,10 @@ def engine_for(device: str) -> Engine:
 
 
 def _cuda_problem() -> str | None:
-    """Why there is no CUDA training here; None if there is."""
+    """Why CUDA cannot be used; None if it can."""
     try:
         import torch
         import triton  # noqa: F401
     except ImportError:
         return "training on a GPU needs torch and triton (pip install 'diffint-ad[gpu]')"
-    return None if torch.cuda.is_available() else "torch sees no CUDA GPU"
+    return None if torch.cuda.is_available() else "torch finds no CUDA GPU"

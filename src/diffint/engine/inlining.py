@@ -1,9 +1,9 @@
-"""Functions that are only ever inlined into compiled ones, without machine code of their own.
+"""Compile functions that are only inlined into other compiled functions, without machine code.
 
-Numba makes of every function that a kernel calls a library that could be run: it emits machine
-code and builds the wrappers through which Python would call it. Ours are inlined wherever they are
-called, so nobody runs that code, and making it takes a third of the time. Here such a function
-ends as optimised LLVM code to be linked into its callers.
+For every function that a kernel calls, numba emits machine code and the wrappers through which
+Python could call it. Our functions are inlined wherever they are called, so this code never runs,
+and emitting it takes a third of the compile time. Here compilation of such a function stops at
+optimised LLVM code, which is linked into its callers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numba.core.compiler import Compiler
 
 
 def inline_into_callers(dispatcher: Any, function: Callable[..., Any], **options: Any) -> None:
-    """Have `dispatcher`, where compiled code calls it, stand for code to be inlined.
+    """Make compiled code that calls `dispatcher` inline it; calls from Python do not change.
 
-    From Python it is called as before. options: those of `njit` that the dispatcher was made with.
+    options: the `njit` options of the dispatcher.
     """
     inlined = njit(
         pipeline_class=_InlinedCompiler,
@@ -27,18 +27,18 @@ def inline_into_callers(dispatcher: Any, function: Callable[..., Any], **options
         no_cfunc_wrapper=True,
         **options,
     )(function)
-    # What numba asks of a function that is called: its type, which has it compiled, and its code.
+    # Numba uses these two methods of a called function: one compiles it, one gives its code.
     dispatcher.get_call_template = inlined.get_call_template
     dispatcher.get_overload = inlined.get_overload
 
 
 class _InlinedCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler but for the last step, machine code."""
+    """Numba's compiler without the last step, machine code."""
 
     def define_pipelines(self) -> Any:
         state = self.state
         state.library = _LinkableLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.targetctx.get_executable = _nothing_to_run  # this compiler's own copy of the context
+        state.targetctx.get_executable = _placeholder  # the context is this compiler's copy
         return super().define_pipelines()
 
 
@@ -50,6 +50,6 @@ class _LinkableLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
-def _nothing_to_run(_library: Any, description: Any, _environment: Any) -> Any:
-    """What numba knows the function by; it wants a built-in function, one of its own for each."""
+def _placeholder(_library: Any, description: Any, _environment: Any) -> Any:
+    """In place of the executable: numba requires a distinct built-in function for each."""
     return [description].append

@@ -1,4 +1,4 @@
-"""What every engine does: train members. The pipeline knows nothing else about devices."""
+"""The interface of all engines: how the pipeline trains members, on any device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.errors import TrainingError
 from ..core.scaling import SCALERS
 from .parameters import Parameters
 
-LARGEST_WEIGHT = 1e15  # beyond it scores overflow
+LARGEST_WEIGHT = 1e15  # above it scores overflow
 
 Progress = Callable[[int, float], None]
 """Called after every epoch of every member with (member, loss)."""
@@ -22,7 +22,7 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One member's work: its scaled rows (rows, features) float32, and its own randomness."""
+    """Input of one member's training: scaled rows (rows, features) float32, and its seed."""
 
     rows: NDArray[np.float32]
     seed: np.random.SeedSequence
@@ -30,9 +30,9 @@ class TrainingRun:
 
 @dataclass(frozen=True)
 class TrainedMember:
-    """What training one member gives.
+    """Result of training one member.
 
-    start, parameters: before and after; decoder weights as in force.
+    start, parameters: before and after training; afterwards a certified decoder is normalised.
     support: (units, features) bias-corrected running mean of memberships.
     history: (epochs,) mean loss.
     """
@@ -46,10 +46,10 @@ class TrainedMember:
 class Engine(Protocol):
     """Trains members on some device.
 
-    Start and epoch orders of a run depend on its own randomness alone, so that engines agree on
-    everything but rounding, and a run's result does not depend on the runs beside it.
+    Initial parameters and epoch orders of a run depend only on its seed, so engines differ only in
+    rounding, and a run's result does not depend on the other runs.
 
-    is_compiled_by_numba: whether training needs kernels that numba compiles.
+    is_compiled_by_numba: whether training uses kernels that numba compiles.
     """
 
     is_compiled_by_numba: bool
@@ -63,7 +63,7 @@ class Engine(Protocol):
     ) -> list[TrainedMember]:
         """Train every run; batch size and epochs of the configuration must be numbers.
 
-        n_jobs: threads; never changes a result.
+        n_jobs: number of threads; results do not depend on it.
         """
         ...
 
@@ -77,6 +77,6 @@ def diverged(epoch: int, config: Config) -> TrainingError:
 
 
 def epoch_orders(rng: np.random.Generator, n_rows: int, epochs: int) -> Iterator[NDArray[np.int64]]:
-    """A fresh permutation of the rows for every epoch."""
+    """A new permutation of the rows for every epoch."""
     for _ in range(epochs):
         yield rng.permutation(n_rows)

@@ -1,4 +1,4 @@
-"""How hot loops are compiled: once, without the GIL, kept on disk where that is possible."""
+"""Compile functions with numba: without the GIL, inlined, and cached on disk where possible."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from numba.extending import intrinsic
 
 from .inlining import inline_into_callers
 
-# Not "reassoc": with it the same row could be summed in another order beside other rows.
-# Not "nnan"/"ninf": missing values and overflow to infinity are part of the contract.
+# Not "reassoc": the order of a row's sums could then depend on the other rows.
+# Not "nnan"/"ninf": missing values and overflow to infinity are valid inputs and results.
 _EXACT_ORDER = {"nsz", "contract"}
 _ANY_ORDER = _EXACT_ORDER | {"reassoc"}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile element-wise loops: every element's arithmetic is the same wherever it stands."""
+    """Compile element-wise loops: the arithmetic of an element does not depend on its position."""
     return _compile(function, _EXACT_ORDER)
 
 
 def compiled_sums(function: Callable[..., Any]) -> Any:
-    """Compile loops with reductions, whose sums may be reordered so that they vectorise."""
+    """Compile loops with reductions; sums may be reordered, so that they vectorise."""
     return _compile(function, _ANY_ORDER)
 
 
 def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
-    # Inlined, always: of a function that is called, the linker takes the first copy it meets, and
-    # the copies are not optimised alike. Which one that is depends on whether code was compiled in
-    # this process or read from disk, and a seed would not give the same bits in both.
+    # Always inline: of a function that is called, the linker takes the first copy, and copies are
+    # optimised differently. Which copy is first depends on whether code was compiled in this
+    # process or read from disk, so the same seed could give different bits.
     options = {"nogil": True, "error_model": "numpy", "forceinline": True, "fastmath": fastmath}
     dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     inline_into_callers(dispatcher, function, **options)
-    # No folder that can be written to: compile in every process.
+    # RuntimeError: no folder is writable. Then every process compiles.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
     return dispatcher
 
 
 def holds_code(dispatcher: Any) -> bool:
-    """Whether a compiled function has been compiled before, in this process or another one."""
+    """Whether a function has been compiled for any types, in this process or another one."""
     if dispatcher.signatures:
         return True
     cache = dispatcher._cache
@@ -55,7 +55,7 @@ def holds_code(dispatcher: Any) -> bool:
 
 
 def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
-    """Whether there is code for arguments of these types, in this process or on disk."""
+    """Whether a function has been compiled for these types, in this process or on disk."""
     if kinds in dispatcher.overloads:
         return True
     cache = dispatcher._cache
@@ -63,10 +63,10 @@ def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache on disk, stamped with the sources of all kernels.
+    """Numba's cache on disk, stamped with a digest of the sources of all kernels.
 
-    Numba looks only at the file of the function itself, but compiled code holds the functions it
-    calls as well: after a change of those it would go on running the old ones.
+    Numba checks only the file of the function itself, but its code includes the functions that it
+    calls: after a change of those, numba would still run the old code.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -74,20 +74,20 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file._source_stamp = _kernel_sources()
 
     def holds_code(self) -> bool:
-        """Whether there is code of today's sources."""
+        """Whether there is code of the current sources."""
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
             return bool(self._cache_file._load_index())
         return False
 
     def holds(self, kinds: tuple[Any, ...], target_context: Any) -> bool:
-        """Whether there is code of today's sources for arguments of these types."""
+        """Whether there is code of the current sources for arguments of these types."""
         key = self._index_key(kinds, target_context.codegen())
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
             return key in self._cache_file._load_index()
         return False
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        # A disk that is full or became read-only costs the cache, not the fit.
+        # A full or read-only disk must not fail the fit.
         with contextlib.suppress(OSError):
             super().save_overload(signature, data)
 
@@ -100,7 +100,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 
 @functools.cache
 def _kernel_sources() -> str:
-    """A digest of every file whose code may end up in a kernel."""
+    """A digest of every file whose code may be part of a kernel."""
     package = Path(__file__).parents[1]
     files = [
         Path(__file__),
@@ -135,15 +135,15 @@ def bits_float(_typing: Any, _value: Any) -> Any:
 
 
 _MODE = ir.IntType(32)
-_FLUSH_TINY = 0x8040  # of the x86 control register: tiny results and operands count as zero
+_FLUSH_TINY = 0x8040  # bits of the x86 control register MXCSR: denormal numbers count as zero
 
 
 @compiled
 def flush_tiny_numbers():  # type: ignore[no-untyped-def]
-    """From here on this thread takes numbers below the smallest normal float (1e-38) for zero.
+    """Treat numbers below the smallest normal float (1e-38) as zero in this thread, from now on.
 
-    Intel's processors compute with such numbers a hundred times slower than with others. Other
-    kinds of processors than x86 do not, and are left alone. → what `set_float_mode` wants back
+    Intel processors compute with such numbers a hundred times slower than with others. Does nothing
+    on processors other than x86. → the previous mode, for `set_float_mode`
     """
     mode = _float_mode()
     set_float_mode(mode | _FLUSH_TINY)
@@ -152,7 +152,7 @@ def flush_tiny_numbers():  # type: ignore[no-untyped-def]
 
 @compiled
 def set_float_mode(mode):  # type: ignore[no-untyped-def]
-    """Compute as before `flush_tiny_numbers`, which returned the mode."""
+    """Restore the mode that `flush_tiny_numbers` returned."""
     _load_float_mode(mode)
 
 
@@ -181,7 +181,7 @@ def _load_float_mode(_typing: Any, _mode: Any) -> Any:
 
 
 def _float_mode_instruction(builder: Any, name: str, place: Any) -> None:
-    """Store or load the control register, where there is one."""
+    """Store or load the control register; nothing on processors other than x86."""
     if not builder.module.triple.startswith("x86"):
         return
     byte = ir.IntType(8).as_pointer()

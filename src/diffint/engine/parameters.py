@@ -1,4 +1,4 @@
-"""The trainable arrays of one member and how they start."""
+"""The trainable arrays of one member, and their initial values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..core.decoder import DECODERS, Decoder
 Array32 = NDArray[np.float32]
 
 _GAUSSIAN_START = 0.1  # standard deviation of centers and width logits in the paper
-_NARROWEST_START = 0.05  # half-width floor of the data start, in scaled units
+_NARROWEST_START = 0.05  # smallest half-width of the data start, in scaled units
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What training changes: intervals and decoder of one member, float32.
+    """The trainable arrays of one member: intervals and decoder, float32.
 
     center, width_logit: (units, features); the half-width is softplus(width_logit).
     """
@@ -29,7 +29,7 @@ class Parameters:
     decoder: Decoder
 
     def arrays(self) -> dict[str, Array32]:
-        """All arrays by name, those of the decoder among them."""
+        """All arrays by name, including those of the decoder."""
         own = {"center": self.center, "width_logit": self.width_logit}
         return own | {f.name: getattr(self.decoder, f.name) for f in fields(self.decoder)}
 
@@ -53,7 +53,7 @@ def inverse_softplus(y: NDArray[Any]) -> Array32:
 def initial_parameters(
     rng: np.random.Generator, rows: NDArray[np.float32], config: Config
 ) -> Parameters:
-    """The start of one member. rows: (rows, features), scaled, NaN where missing."""
+    """Initial parameters of one member. rows: (rows, features), scaled, NaN where missing."""
     n_rows, n_features = rows.shape
     shape = (config.n_units, n_features)
     if config.init == "gaussian":

@@ -1,4 +1,4 @@
-"""Blocks of rows on several threads."""
+"""Run a Python function on blocks of rows, on several threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def run_blocks(work: Callable[[int], None], starts: range, n_jobs: int) -> None:
-    """Call `work` on every start, on up to `n_jobs` threads."""
+    """Call `work` with every start, on up to `n_jobs` threads."""
     if n_jobs == 1 or len(starts) <= 1:
         for start in starts:
             work(start)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..core.model import joint_depth
 from ..engine.cpu.box_counts import count_inside
 from ..engine.cpu.interval_layer import gradients
-from ..score.nearest_pattern import own_units, reaches
+from ..score.nearest_pattern import center_distances, nearest_units
 
 _SMALLEST_SCALE = 1e-3
 _FEWEST_ROWS = 2  # a pattern's box contains at least this many training rows
@@ -121,8 +121,8 @@ def find_boxes(
     lower, upper = center - half_width, center + half_width
     allowed = np.ones(len(center), dtype=bool)
     while True:
-        unit = own_units(clipped, lower, upper, temperature, allowed)
-        scale = covering_scale(reaches(unclipped, unit, center, half_width), coverage)
+        unit = nearest_units(clipped, lower, upper, temperature, allowed)
+        scale = covering_scale(center_distances(unclipped, unit, center, half_width), coverage)
         reach = np.float32(scale) * half_width
         counts = count_peers(rows, center - reach, center + reach)
         fitting = counts.inside >= _FEWEST_ROWS

@@ -1,4 +1,4 @@
-"""A bar for long work, quiet where there is no terminal."""
+"""Progress bars for compiling and training; nothing is drawn without a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPILING = "compiling, once on this machine"
 
 
 class CompilingProgress(NamedTuple):
-    """started: called with the number of steps, if any; done: after each, with its share of all."""
+    """started: call with the number of steps; done: call after each step with its share of all."""
 
     started: Callable[[int], None]
     done: Callable[[float], None]
@@ -24,21 +24,23 @@ class CompilingProgress(NamedTuple):
 
 @contextmanager
 def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
-    """Callbacks that say how far compiling is: a bar on a terminal, else a line at both ends."""
+    """Callbacks that show progress: a bar on a terminal, else a line at start and end."""
     if not verbose or sys.stderr is None:
         yield CompilingProgress(lambda _steps: None, lambda _share: None)
         return
     if not sys.stderr.isatty():
-        began: list[float] = []
+        start_times: list[float] = []
 
-        def say(_steps: int) -> None:
-            began.append(time.perf_counter())
+        def print_start(_steps: int) -> None:
+            start_times.append(time.perf_counter())
             print(f"{_COMPILING} …", file=sys.stderr, flush=True)
 
-        yield CompilingProgress(say, lambda _share: None)
-        if began:
+        yield CompilingProgress(print_start, lambda _share: None)
+        if start_times:
             print(
-                f"compiled in {time.perf_counter() - began[0]:.0f} s", file=sys.stderr, flush=True
+                f"compiled in {time.perf_counter() - start_times[0]:.0f} s",
+                file=sys.stderr,
+                flush=True,
             )
         return
     from rich.console import Console
@@ -71,7 +73,7 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
 
 @contextmanager
 def training_progress(epochs: int, n_members: int, verbose: int) -> Iterator[Progress | None]:
-    """A callback that draws epoch, loss and time left; None when nothing should be drawn."""
+    """A callback that shows epoch, loss and time left; None if nothing is to be shown."""
     if not verbose or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

@@ -1,1 +1,1 @@
-"""From a fitted model and rows to scores, their parts by feature, and the nearest pattern."""
+"""Scores of rows, each feature's part of them, and the nearest pattern."""

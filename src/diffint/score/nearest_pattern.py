@@ -1,7 +1,8 @@
-"""Which pattern a row belongs to, and where it leaves that pattern's box.
+"""The nearest pattern of a row, and the features in which the row is outside its box.
 
-A pattern is a unit that is the own unit of some training row; its box is its intervals, with the
-half-widths scaled so that a known share of left-out rows lies inside (`Config.box_coverage`).
+A pattern is a unit whose box contains at least two training rows. The box consists of the unit's
+intervals, with half-widths scaled so that a known share of held-out rows is inside
+(`Config.box_coverage`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Array32 = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Matches:
-    """The own pattern of every row, in the units of the member that it is taken from.
+    """The nearest pattern of every row.
 
-    member, unit: (rows,) whose pattern it is; units: (rows, members) every member's own.
-    excess: (rows, features) how far the value is beyond the box, in scaled units: positive above,
-        negative below, 0 inside or where it is missing.
+    member, unit: (rows,) the reported pattern; units: (rows, members) each member's nearest unit.
+    excess: (rows, features) distance of the value from the box, in scaled units of that member:
+        positive above, negative below, 0 inside or where the value is missing.
     """
 
     member: NDArray[np.intp]
@@ -36,45 +37,45 @@ class Matches:
 
     @classmethod
     def of(cls, explained: Explained) -> Matches:
-        """The matches among what the members say of rows."""
+        """The matches from the result of `PackedMembers.explained`."""
         unit = explained.units[np.arange(len(explained.member)), explained.member]
         return cls(explained.member, unit, explained.units, explained.excess)
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """(rows,) whether the row lies wholly inside the box."""
+        """(rows,) whether the row is inside the box in every feature."""
         return np.asarray(self.violations == 0)
 
     @property
     def violations(self) -> NDArray[np.int64]:
-        """(rows,) how many features lie outside."""
+        """(rows,) number of features outside the box."""
         return np.asarray(np.count_nonzero(self.excess, axis=1))
 
 
 def match_rows(prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1) -> Matches:
-    """The patterns of rows in original units. x: (rows, features)
+    """The nearest patterns of rows in original units. x: (rows, features)
 
-    Every member has its own pattern for a row. The one that is reported is that of the member in
-    the middle when they are ordered by how far the row reaches out of its box: a row is inside
-    exactly when most members say so, and one member's odd unit has no say.
+    Each member has a nearest pattern for a row. The reported one is that of the median member, when
+    members are ordered by `center_distances`: a row is inside exactly when it is inside for most
+    members, and one unusual member does not matter.
     """
     return Matches.of(prepared.packed.explained(x, n_jobs, attribute=False))
 
 
-def own_units(
+def nearest_units(
     rows: Array32,
     lower: Array32,
     upper: Array32,
     temperature: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.intp]:
-    """The unit whose pattern each row follows: that which matches most of it. → (rows,)
+    """The nearest unit of each row: the one that matches most of its features. → (rows,)
 
-    It has the largest box membership when no single one counts less than `MEMBERSHIP_FLOOR`: a row
-    with one wrong value still belongs where the rest of it does.
+    It has the largest box membership if memberships below `MEMBERSHIP_FLOOR` are raised to it: one
+    wrong value does not change the unit of a row.
 
-    rows: (rows, features) scaled and clipped; lower, upper: (units, features) of the intervals;
-    allowed: (units,) the units to choose from, all of them by default.
+    rows: (rows, features) scaled and clipped; lower, upper: (units, features) interval bounds;
+    allowed: (units,) whether a unit may be chosen; by default all may.
     """
     log_box = bounded_log_box_memberships(rows, lower, upper, temperature, MEMBERSHIP_FLOOR)
     if allowed is not None:
@@ -82,10 +83,10 @@ def own_units(
     return np.asarray(log_box.argmax(axis=1))
 
 
-def reaches(
+def center_distances(
     rows: Array32, unit: NDArray[np.intp], center: Array32, half_width: Array32
 ) -> NDArray[np.float64]:
-    """How far each row is from the center of its unit, in half-widths, where it is farthest.
+    """Largest distance of each row from the center of its unit over features, in half-widths.
 
     rows: (rows, features) scaled, not clipped; unit: (rows,); center, half_width: (units,
     features) → (rows,)

@@ -1,4 +1,4 @@
-"""The parts of a score: what each feature adds to it."""
+"""Each feature's part of a score."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def feature_parts(
 def scores_and_parts(
     prepared: PreparedMembers, x: NDArray[Any], n_jobs: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The anomaly scores (rows,), as `scoring.anomaly_scores` gives them, and their parts."""
+    """The anomaly scores (rows,), equal to `scoring.anomaly_scores`, and their parts."""
     return prepared.packed.parts(x, n_jobs)

@@ -1,9 +1,8 @@
-"""A fitted model made ready to be asked: what is derived from it, computed once and kept.
+"""A fitted model with derived values, each computed once when it is first needed.
 
-A `FittedModel` holds plain arrays. Scoring wants them packed for the compiled code, bounds want
-singular values, explanations want boxes in original units. Each of these is made when it is first
-needed and held here, by the object that asked for it; nothing is kept in a module. Safe to share
-between threads.
+A `FittedModel` has plain arrays. Scoring needs them packed for the compiled code, bounds need
+singular values, explanations need boxes in original units. These are kept in a `PreparedModel`,
+which belongs to its user (an estimator, a server); no module has a cache. Thread-safe.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 
 class PreparedMembers:
-    """Members and their configuration; all that scores and bounds need of a model."""
+    """Members and their configuration: all that scores and bounds need from a model."""
 
     def __init__(self, config: Config, members: tuple[Member, ...]) -> None:
         self.config, self.members = config, members
@@ -29,7 +28,7 @@ class PreparedMembers:
         self._lock = threading.RLock()
 
     def derived(self, make: Callable[[Config, Member], T]) -> tuple[T, ...]:
-        """What `make` gives for every member; made once."""
+        """make(config, member) of every member; computed once."""
         with self._lock:
             if make not in self._derived:
                 self._derived[make] = tuple(make(self.config, m) for m in self.members)
@@ -46,14 +45,14 @@ class PreparedMembers:
 
 
 class PreparedModel(PreparedMembers):
-    """A whole model, for explanations and decisions as well."""
+    """A whole model, which explanations and decisions need."""
 
     def __init__(self, model: FittedModel) -> None:
         super().__init__(model.config, model.members)
         self.model = model
 
     def once(self, make: Callable[[FittedModel], T]) -> T:
-        """What `make` gives for the model; made once."""
+        """make(model); computed once."""
         with self._lock:
             if make not in self._derived:
                 self._derived[make] = make(self.model)

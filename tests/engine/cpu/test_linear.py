@@ -1,3 +1,5 @@
+"""The matrix product compared with NumPy."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from diffint.engine.cpu.linear import LANES, TILE_ROWS, multiply_add
     columns=st.integers(1, 5),
     transposed=st.booleans(),
 )
-def test_it_multiplies(rows, inner, columns, transposed):
+def test_multiply_add(rows, inner, columns, transposed):
     rng = np.random.default_rng(rows * inner)
     m, n = rows * TILE_ROWS, columns * LANES
     a = rng.normal(size=(inner, m) if transposed else (m, inner)).astype(np.float32)
@@ -25,7 +27,7 @@ def test_it_multiplies(rows, inner, columns, transposed):
 
 
 @pytest.mark.parametrize("rows", [8, 64, 256])
-def test_a_row_does_not_depend_on_the_rows_beside_it(rows):
+def test_a_row_does_not_depend_on_other_rows(rows):
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=s).astype(np.float32) for s in ((256, 300), (300, 64)))
     whole, part = np.zeros((256, 64), np.float32), np.zeros((rows, 64), np.float32)

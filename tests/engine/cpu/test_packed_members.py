@@ -1,4 +1,4 @@
-"""The scoring kernel against the plain definition, whatever the shape, rows or threads."""
+"""Compiled scores and explanations compared with their definition, for many shapes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,12 +10,12 @@ from diffint.certify.regions import certify_region
 from diffint.engine.cpu.packed_members import PackedMembers
 from diffint.engine.reference import robust, score
 from diffint.engine.reference.intervals import log_box_memberships
-from diffint.score.nearest_pattern import reaches
+from diffint.score.nearest_pattern import center_distances
 from diffint.score.prepared import PreparedModel
 
 from ...conftest import make_rows
 
-# (units, hidden, features, members), then what differs from the defaults
+# (units, hidden, features, members), settings that differ from the defaults
 SHAPES = [
     ((16, 16, 5, 2), {}),
     ((1, 1, 1, 1), {}),
@@ -33,7 +33,7 @@ SHAPES = [
 
 
 def make_model(shape, settings, seed=0):
-    """A model of a table with missing cells, a constant and a never-seen feature."""
+    """A model of a table with missing cells, a constant feature and one without values."""
     units, hidden, features, members = shape
     x = np.random.default_rng(seed).normal(size=(150, features)) * 3.0
     x[::9, 0] = np.nan
@@ -42,7 +42,7 @@ def make_model(shape, settings, seed=0):
         x[:, 3] = np.nan
     if features > 5:
         x[:, 5] = np.nan
-        x[:3, 5] = 1.0  # some members have not seen it
+        x[:3, 5] = 1.0  # some members see no value of it
     return (
         DiffInt(
             n_units=units,
@@ -58,7 +58,7 @@ def make_model(shape, settings, seed=0):
 
 
 def new_rows(n_features, n_rows=75, seed=1):
-    """Rows inside and outside of the training range, with missing cells and a blank row."""
+    """Rows inside and outside of the training range, with missing cells and an empty row."""
     rng = np.random.default_rng(seed)
     x = rng.normal(0, 5, size=(n_rows, n_features))
     if n_features > 4:
@@ -83,22 +83,22 @@ def pack(model):
     return PackedMembers(model.config, model.members)
 
 
-def plain_matches(model, x):
-    """Every member's own unit, the member in the middle, and how far rows leave its box."""
-    units, excesses, reach = [], [], []
+def defined_matches(model, x):
+    """Each member's nearest unit, the median member, and the excess over its box."""
+    units, excesses, distances = [], [], []
     for member in model.members:
         unclipped = member.scaler.transform(x)[1]
-        unit = robust.own_units(model.config, member, x)
+        unit = robust.nearest_units(model.config, member, x)
         above, below = unclipped - member.box_upper[unit], unclipped - member.box_lower[unit]
         units.append(unit)
         excesses.append(np.where(above > 0, above, np.where(below < 0, below, np.float32(0))))
-        reach.append(reaches(unclipped, unit, member.center, member.box_half_width))
-    middle = np.argsort(np.stack(reach), axis=0, kind="stable")[(len(units) - 1) // 2]
+        distances.append(center_distances(unclipped, unit, member.center, member.box_half_width))
+    middle = np.argsort(np.stack(distances), axis=0, kind="stable")[(len(units) - 1) // 2]
     return np.stack(units, axis=1), middle, np.stack(excesses)[middle, np.arange(len(x))]
 
 
 def assert_near(actual, expected, size=1.0):
-    """Equal but for float32 rounding; of values up to 1e15 where nothing is clipped."""
+    """Equal up to float32 rounding; `size` is the magnitude of the values."""
     np.testing.assert_allclose(actual, expected, rtol=2e-4, atol=1e-4 * size)
 
 
@@ -132,25 +132,25 @@ def test_reconstructions_and_log_box_memberships(model, x):
 def test_explained(model, x):
     found = pack(model).explained(x)
     expected, responsibility = robust.expected_and_responsibility(model, x)
-    units, member_in_the_middle, excess = plain_matches(model, x)
+    units, median_member, excess = defined_matches(model, x)
     size = np.nanmax(np.abs(model.features.quantiles), axis=1, initial=0.0)  # (features,)
     np.testing.assert_array_equal(np.isnan(found.expected), np.isnan(expected))
     assert (np.abs(np.nan_to_num(found.expected - expected)) <= 1e-4 * (size + 1.0)).all()
     assert_near(found.responsibility, responsibility)
     for m, member in enumerate(model.members):
         assert member.is_pattern[found.units[:, m]].all()
-        # The same unit, but where two of them are as near as float32 can tell.
+        # Units may differ only if their memberships are equal up to float32 rounding.
         logs = robust.robust_log_box(model.config, member, x)
         each = np.arange(len(x))
         chosen, other = logs[each, found.units[:, m]], logs[each, units[:, m]]
         np.testing.assert_allclose(chosen, other, atol=1e-4)
-    same = (found.units == units).all(axis=1) & (found.member == member_in_the_middle)
+    same = (found.units == units).all(axis=1) & (found.member == median_member)
     assert same.mean() > 0.9
     np.testing.assert_array_equal(found.excess[same], excess[same])
 
 
 def everything(packed, x, n_jobs=1):
-    """Every result for rows, each with the rows first."""
+    """All results; the first axis of each is the row."""
     return [
         *packed.parts(x, n_jobs),
         *packed.reconstructions(x, n_jobs),
@@ -164,7 +164,7 @@ def assert_same(actual, expected):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it(model):
+def test_a_row_does_not_depend_on_other_rows(model):
     packed = pack(model)
     x = new_rows(model.n_features, n_rows=203)
     expected = everything(packed, x)
@@ -175,7 +175,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(model):
         assert_same(everything(packed, x[i : i + 1]), [a[i : i + 1] for a in expected])
 
 
-def test_the_number_of_threads_changes_no_bit(model):
+def test_number_of_threads_changes_no_bit(model):
     packed = pack(model)
     x = new_rows(model.n_features, n_rows=1_111)
     expected = everything(packed, x)
@@ -183,7 +183,7 @@ def test_the_number_of_threads_changes_no_bit(model):
         assert_same(everything(packed, x, n_jobs), expected)
 
 
-def test_any_layout_and_kind_of_number(model, x):
+def test_any_memory_layout_and_float_type(model, x):
     packed = pack(model)
     single = x.astype(np.float32)
     expected = everything(packed, single.astype(np.float64))
@@ -197,7 +197,7 @@ def test_any_layout_and_kind_of_number(model, x):
         assert_same(everything(packed, other), expected)
 
 
-def test_whole_numbers_and_no_rows(model):
+def test_integers_and_empty_tables(model):
     packed = pack(model)
     whole = np.arange(model.n_features * 6).reshape(6, -1)
     assert_same(everything(packed, whole), everything(packed, whole.astype(float)))
@@ -205,7 +205,7 @@ def test_whole_numbers_and_no_rows(model):
         assert len(found) == 0
 
 
-def test_many_threads_at_once():
+def test_concurrent_calls():
     model = make_model((30, 16, 8, 3), {})
     packed, x = pack(model), new_rows(8, n_rows=3_000)
     expected = everything(packed, x)
@@ -214,7 +214,7 @@ def test_many_threads_at_once():
             assert_same(found, expected)
 
 
-def test_a_blank_row_scores_0(model):
+def test_an_empty_row_scores_0(model):
     packed = pack(model)
     scores, parts = packed.parts(np.full((1, model.n_features), np.nan))
     assert scores[0] == 0.0
@@ -222,7 +222,7 @@ def test_a_blank_row_scores_0(model):
 
 
 def test_tiny_columns_are_scaled_exactly():
-    # The kernel takes numbers below 1e-38 for zero, but not those of the table.
+    # The kernel treats numbers below 1e-38 as zero, except in the table.
     x = make_rows(200, 3) * 1e-310
     assert 0 < np.ptp(x[:, 0]) < np.finfo(float).tiny
     model = (
@@ -232,7 +232,7 @@ def test_tiny_columns_are_scaled_exactly():
 
 
 @pytest.mark.parametrize("settings", [{}, {"decoder": "certified"}, {"temperature": 0.02}])
-def test_scores_lie_within_proven_bounds(settings):
+def test_scores_are_within_proven_bounds(settings):
     model = make_model((40, 16, 4, 2), settings)
     x = np.random.default_rng(5).normal(size=(12, 4)) * 3.0
     for row, value in zip(x, pack(model).scores(x), strict=True):
@@ -240,14 +240,7 @@ def test_scores_lie_within_proven_bounds(settings):
         assert proven.lower <= value <= proven.upper
 
 
-def test_the_thread_computes_with_tiny_numbers_afterwards(model, x):
+def test_the_float_mode_of_the_thread_is_restored(model, x):
     pack(model).scores(x)
     pack(model).explained(x)
     assert np.float32(1e-30) * np.float32(1e-12) > 0
-
-
-def test_an_error_in_a_thread_is_raised():
-    packed = pack(make_model((4, 4, 3, 1), {}))
-    packed._new_scratch = None  # nothing can be borrowed
-    with pytest.raises(TypeError):
-        packed.scores(new_rows(3, n_rows=1_000), 4)

@@ -1,4 +1,4 @@
-"""The definition against the formula, and its gradients against torch's."""
+"""The definition compared with the formula of the paper, and its gradients with torch."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from diffint.core.constants import MIN_MEMBERSHIP
 from diffint.engine.reference import intervals as reference
 
 
-def test_membership_is_the_papers_formula():
+def test_membership_equals_the_formula_of_the_paper():
     x, lower, upper, temperature = 0.3, -0.2, 0.5, 0.1
     low = 1 / (1 + np.exp(-(x - lower) / temperature))
     up = 1 / (1 + np.exp(-(upper - x) / temperature))
@@ -18,7 +18,7 @@ def test_membership_is_the_papers_formula():
     assert np.exp(log_i[0, 0, 0]) == pytest.approx(low * up)
 
 
-def test_a_missing_cell_has_membership_one_and_far_ones_are_clamped():
+def test_missing_cells_have_membership_one_and_distant_cells_are_clamped():
     x = np.array([[np.nan, 50.0]])
     lower, upper = np.array([[-1.0, -1.0]]), np.array([[1.0, 1.0]])
     log_i = reference.log_memberships(x, lower, upper, 0.1)[0, 0]
@@ -38,7 +38,7 @@ def torch_definition(x, lower, upper):
     return torch.clamp_min(low + up, np.log(MIN_MEMBERSHIP)).sum(dim=2)
 
 
-def test_gradients_are_the_definitions():
+def test_gradients_equal_torch():
     rng = np.random.default_rng(1)
     arrays = [rng.normal(size=(4, 3)), rng.normal(-0.5, 0.1, (2, 3)), rng.normal(0.5, 0.1, (2, 3))]
     x, lower, upper = (torch.tensor(a, requires_grad=True) for a in arrays)
@@ -46,5 +46,5 @@ def test_gradients_are_the_definitions():
     upstream = rng.normal(size=(4, 2))
     torch_definition(x, lower, upper).backward(torch.tensor(upstream))
     d_lower, d_upper, d_x = reference.gradients(*arrays, 0.3, upstream)
-    for ours, theirs in ((d_lower, lower), (d_upper, upper), (d_x, x)):
-        np.testing.assert_allclose(ours, theirs.grad.numpy(), atol=1e-12)
+    for gradient, tensor in ((d_lower, lower), (d_upper, upper), (d_x, x)):
+        np.testing.assert_allclose(gradient, tensor.grad.numpy(), atol=1e-12)

@@ -1,11 +1,15 @@
-"""The network compiled for the CPU: forward, hand-written backward, Adam, scoring.
+"""The network compiled for the CPU with numba: training, scoring and explaining.
 
-One call trains many steps without entering Python. The arrays are padded (units, hidden width
-and output to whole vectors, rows and features to multiples of four) with cells that contribute
-nothing and receive no gradient. `network.py` holds the same network in plain torch; the tests
-compare the two step by step.
+Training: one call runs many steps without entering Python. `layout` has the arrays, `linear` the
+matrix product, `forward` and `backward` the two passes, `spectral` the normalisation of the
+certified decoder, `steps` the training step, `team` the barrier between threads, `training` the
+loop.
 
-`layout` says where things lie, `linear` multiplies, `forward` and `backward` are the two passes,
-`spectral` the certified decoder's normalisation, `steps` the training step. `score_kernel` scores
-and explains rows with all members at once; `score_tiles` holds its innermost loops.
+Scoring: `packed_members` packs a model into the vectors of `score_layout`. `score_kernel` and
+`explain_kernel` take tiles of rows through `score_scaling`, `score_encoding` and `score_decoding`;
+the innermost loops are in `score_tiles` and `score_row_loops`.
+
+Arrays are padded (units, hidden width and outputs to whole vectors, rows and features to multiples
+of four) with cells that contribute nothing and get no gradient. `engine/reference` has the same
+network in plain torch and NumPy; the tests compare the two.
 """

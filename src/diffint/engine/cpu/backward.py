@@ -1,7 +1,7 @@
-"""From the loss back to every parameter.
+"""The backward pass of training: from the loss to the gradients of all parameters.
 
-First by rows, everything that belongs to one row; then by parameters, everything that sums over
-the rows. Either part can be shared among threads without changing the order of any sum.
+First the gradients of each row, then the sums over rows for each parameter. Threads can share
+either part without changing the order of any sum.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.constants import LOSS_EPSILON
 from ..kernel_cache import compiled, compiled_sums
-from . import intervals as cpu
+from . import intervals
 from .linear import fill, multiply_add, whole_tiles
 
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
@@ -18,10 +18,10 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 @compiled_sums
 def row_gradients(w, shape, work, first, last, rows, coverage_weight):
-    """Losses of the rows first..last of a batch of `rows`, and their gradients down to the logs.
+    """Losses of the rows first..last of a batch of `rows` rows, and their gradients.
 
-    Fills work.row_loss, d_output, d_activation, d_hidden, and d_code with the gradient of the log
-    box memberships. first and last are whole tiles; rows beyond the batch get no gradient.
+    Fills work.row_loss, d_output, d_activation, d_hidden, and d_code (with the gradient of the log
+    box memberships). first and last are multiples of the tile size; rows beyond the batch get 0.
     """
     fill(work.d_output[first:last], _ZERO)
     for b in range(first, min(last, rows)):
@@ -76,7 +76,7 @@ def row_gradients(w, shape, work, first, last, rows, coverage_weight):
 
 @compiled_sums
 def log_gradients(work, first, last):
-    """Through the softmax, in place: d_code of the codes becomes that of the log memberships."""
+    """Backward through the softmax, in place: gradients of codes to those of log memberships."""
     for b in range(first, last):
         code, d_code = work.code[b], work.d_code[b]
         along = _ZERO
@@ -88,10 +88,7 @@ def log_gradients(work, first, last):
 
 @compiled
 def cover_rows(work, first, last, weight):
-    """The part of the coverage term that draws a row's boxes around it, each by its code.
-
-    Its gradient with respect to the log memberships is −weight · code.
-    """
+    """Add the gradient of the coverage term's memberships: −weight · code."""
     for b in range(first, last):
         code, d_code = work.code[b], work.d_code[b]
         for k in range(code.shape[0]):
@@ -101,7 +98,7 @@ def cover_rows(work, first, last, weight):
 @compiled
 def column_sums(a, rows, first, last, out):
     """out[first:last] = sums of the columns first..last of the first `rows` rows of a."""
-    sums = out[first:last]  # and rows likewise: an index that starts at 0 vectorises
+    sums = out[first:last]  # a slice, because a loop that starts at 0 vectorises
     for i in range(last - first):
         sums[i] = _ZERO
     for b in range(rows):
@@ -145,10 +142,10 @@ def output_weight_gradients(g, work, rows, first, last):
 def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
     """Gradients of centers and width logits of the features first..last.
 
-    work.total gets Σ I per (feature, unit), a neutral cell counting 1.
+    work.total gets Σ I per (feature, unit), with 1 for every missing or padding cell.
     """
     full = whole_tiles(rows)
-    cpu.bound_gradients(
+    intervals.bound_gradients(
         work.u[:full],
         work.v[:full],
         work.p,
@@ -167,7 +164,7 @@ def interval_gradients(w, g, shape, work, rows, first, last, coverage_weight):
 @compiled
 def interval_gradients_by_difference(w, g, shape, work, rows, first, last, coverage_weight):
     """`interval_gradients` for inputs of any size."""
-    cpu.bound_gradients_by_difference(
+    intervals.bound_gradients_by_difference(
         work.x[:rows],
         work.lower,
         work.upper,
@@ -186,7 +183,7 @@ def interval_gradients_by_difference(w, g, shape, work, rows, first, last, cover
 @compiled
 def _from_bounds(w, g, shape, work, first, last, coverage_weight):
     """Gradients of centers and width logits from those of the bounds."""
-    # The other part of the coverage term, the mean half-width.
+    # The coverage term also contains the mean half-width.
     narrowing = np.float32(coverage_weight / (shape.units * shape.features))
     for j in range(first, last):
         for k in range(w.center.shape[1]):

@@ -1,4 +1,4 @@
-"""Rows against hard boxes: who lies wholly inside, and who leaves on one side only."""
+"""Count rows inside of boxes, and rows that are outside in one feature only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..kernel_cache import compiled
 
 @compiled
 def count_inside(rows, lower, upper, inside, kept, left):
-    """Add to inside (units,), kept and left (units, features) how many rows there are of each.
+    """Add counts of rows to inside (units,), kept and left (units, features).
 
-    inside: rows between all bounds; kept, left: rows with a value of this feature that are between
-    the bounds of all others, and between its own or not. rows: (rows, features); lower, upper:
-    (units, features). A missing value leaves no box.
+    inside: rows within all bounds of a unit; kept, left: rows within the bounds of all other
+    features whose value of this feature is within its bounds (kept) or outside (left).
+    rows: (rows, features); lower, upper: (units, features). A missing value counts as within.
     """
     units, features = lower.shape
     for b in range(rows.shape[0]):

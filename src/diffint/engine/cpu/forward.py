@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.constants import NORM_EPSILON
 from ..kernel_cache import compiled, compiled_sums
-from . import intervals as cpu
+from . import intervals
 from .intervals import exp, log
 from .linear import multiply_add, start_with
 
@@ -17,7 +17,7 @@ _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 def set_bounds(w, shape, work, first, last):
     """Bounds of the features first..last from centers and width logits, and their exponentials.
 
-    work.slope gets the derivative of the half-width by its logit.
+    work.slope gets the derivative of the half-width with respect to its logit.
     """
     for j in range(first, last):
         for k in range(w.center.shape[1]):
@@ -28,7 +28,7 @@ def set_bounds(w, shape, work, first, last):
             work.lower[j, k] = w.center[j, k] - half
             work.upper[j, k] = w.center[j, k] + half
     if not shape.by_difference:
-        cpu.unit_exponentials(
+        intervals.unit_exponentials(
             work.lower[first:last],
             work.upper[first:last],
             shape.temperature,
@@ -40,9 +40,10 @@ def set_bounds(w, shape, work, first, last):
 
 @compiled_sums
 def encode(shape, work, first, last, rows, with_logs):
-    """Codes of the rows first..last of work.x, and their log box memberships if asked for.
+    """Codes of the rows first..last of work.x, and with_logs their log box memberships.
 
-    first and last are whole tiles; rows from `rows` on are neutral. The bounds must be set.
+    first and last are multiples of the tile size; rows from `rows` on are padding. `set_bounds`
+    must have been called.
     """
     if shape.by_difference:
         encode_by_difference(shape, work, first, last, rows)
@@ -55,7 +56,9 @@ def encode_by_difference(shape, work, first, last, rows):
     """`encode` for inputs of any size."""
     x = work.x[first : min(last, max(rows, first))]
     log_box, code = work.log_box[first:last], work.code[first:last]
-    cpu.log_box_memberships_by_difference(x, work.lower, work.upper, shape.temperature, log_box)
+    intervals.log_box_memberships_by_difference(
+        x, work.lower, work.upper, shape.temperature, log_box
+    )
     softmax(log_box, shape.units, code)
 
 
@@ -65,16 +68,16 @@ def encode_by_product(shape, work, first, last, rows, with_logs):
     x = work.x[first : min(last, max(rows, first))]
     log_box, code = work.log_box[first:last], work.code[first:last]
     u, v, exponent = work.u[first:last], work.v[first:last], work.exponent[first:last]
-    cpu.row_exponentials(x, shape.temperature, u, v)
-    cpu.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
+    intervals.row_exponentials(x, shape.temperature, u, v)
+    intervals.box_products(u, v, work.p, work.q, work.c, len(x), code, exponent)
     if with_logs:
-        cpu.product_logs(code, exponent, u.shape[1], log_box)
-    cpu.product_codes(code, exponent, shape.units)
+        intervals.product_logs(code, exponent, u.shape[1], log_box)
+    intervals.product_codes(code, exponent, shape.units)
 
 
 @compiled_sums
 def softmax(logs, n_units, code):
-    """Codes (rows, padded units) from log box memberships; units that only pad get 0."""
+    """Codes (rows, padded units) from log box memberships; padding units get 0."""
     for b in range(logs.shape[0]):
         largest = logs[b, 0]
         for k in range(n_units):
@@ -92,7 +95,7 @@ def softmax(logs, n_units, code):
 
 @compiled_sums
 def decode(w, shape, work, first, last):
-    """work.output of the rows first..last from work.code, with the weights in force in `work`."""
+    """work.output of the rows first..last from work.code, with the effective weights in `work`."""
     start_with(work.normed[first:last], w.hidden_bias)
     multiply_add(work.code[first:last, : shape.units], work.hidden_weight, work.normed[first:last])
     width = np.float32(shape.hidden)

@@ -1,7 +1,7 @@
-"""Compiled functions that a compiled function calls by address, instead of holding a copy of them.
+"""Call compiled functions from compiled code by address, instead of including a copy of them.
 
-What is called so is compiled by itself: in another process at the same time, and not at all where
-it is not needed. A call costs under a microsecond.
+A function that is called by address is compiled separately: in parallel with others, and only if it
+is needed. A call costs less than a microsecond.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numba import types
 from numba.core import typing
 from numba.extending import intrinsic
 
-NOT_NEEDED = 0  # in place of the address of a function that will not be called
+NOT_NEEDED = 0  # address of a function that will not be called
 
 
 def address_of(dispatcher: Any, *arguments: Any) -> int:
-    """The address of a compiled function for arguments like these; it returns nothing.
+    """The address of a compiled function for these argument types; its result is ignored.
 
-    It stays valid as long as the dispatcher, which is as long as its module.
+    The address is valid as long as the dispatcher exists.
     """
     kinds = tuple(numba.typeof(argument) for argument in arguments)
     dispatcher.compile(kinds)
@@ -27,11 +27,11 @@ def address_of(dispatcher: Any, *arguments: Any) -> int:
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def call(_typing: Any, address: Any, arguments: Any) -> Any:
     """Call the function at an address with a tuple of arguments.
 
-    Nothing checks their types: they must be those that `address_of` was given.
+    The types are not checked: they must be those given to `address_of`.
     """
     kinds = [types.unliteral(kind) for kind in arguments]
 

@@ -1,6 +1,6 @@
-"""The fused layer behind plain arrays: pads, chooses the form, calls the compiled loops.
+"""The fused interval layer for plain arrays: pads them and calls the loops of `intervals`.
 
-Same contract as `reference.py`, in float32 and without an array of (rows × units × features).
+Same functions as `reference/intervals.py`, in float32, without (rows × units × features) arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import intervals as cpu
+from . import intervals
 from .product_tile import TILE_ROWS
 
 Array = NDArray[np.float32]
@@ -40,9 +40,9 @@ def log_box_memberships(
 def bounded_log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
 ) -> Array:
-    """The same with every membership counting at least `floor`, which is 0.01 or more."""
-    if not 1.0 / cpu.MAX_RECIPROCAL <= floor <= 1.0:
-        raise ValueError(f"floor={floor} is not between {1.0 / cpu.MAX_RECIPROCAL} and 1")
+    """As `log_box_memberships`, with memberships below `floor` (at least 0.01) raised to it."""
+    if not 1.0 / intervals.MAX_RECIPROCAL <= floor <= 1.0:
+        raise ValueError(f"floor={floor} is not between {1.0 / intervals.MAX_RECIPROCAL} and 1")
     x = np.ascontiguousarray(x, dtype=np.float32)
     boxes = _Boxes(lower, upper, temperature, x)
     out = np.empty((len(x), len(lower)), dtype=np.float32)
@@ -60,7 +60,7 @@ def gradients(
 ) -> Gradients:
     """Gradients of Σ upstream · log_box_memberships, and the sums of memberships.
 
-    upstream: (rows, units); None for zeros, where only the sums are wanted.
+    upstream: (rows, units); None if only the sums are needed.
     """
     x = np.ascontiguousarray(x, dtype=np.float32)
     boxes = _Boxes(lower, upper, temperature, x)
@@ -91,30 +91,30 @@ def _tiles(n_rows: int) -> list[slice]:
 
 
 class _Boxes:
-    """Bounds in the compiled loops' layout, with the scratch space of one tile."""
+    """Bounds in the layout of the compiled loops, and scratch space for one tile of rows."""
 
     def __init__(
         self, lower: NDArray[Any], upper: NDArray[Any], temperature: float, x: Array
     ) -> None:
         n_units, n_features = np.shape(lower)
-        self.units, self.features = cpu.padded(n_units), cpu.padded(n_features, 4)
+        self.units, self.features = intervals.padded(n_units), intervals.padded(n_features, 4)
         self.n_units, self.temperature = n_units, float(temperature)
         self.lower = np.zeros((n_features, self.units), dtype=np.float32)
         self.upper = np.zeros_like(self.lower)
         self.lower[:, :n_units], self.upper[:, :n_units] = np.transpose(lower), np.transpose(upper)
-        self.by_difference = cpu.largest_magnitude(x) / temperature > cpu.SAFE_EXPONENT
-        rows = cpu.padded(min(len(x), _TILE_ROWS), TILE_ROWS)
+        self.by_difference = intervals.largest_magnitude(x) / temperature > intervals.SAFE_EXPONENT
+        rows = intervals.padded(min(len(x), _TILE_ROWS), TILE_ROWS)
         self.out = np.empty((rows, self.units), dtype=np.float32)
         self.upstream = np.zeros_like(self.out)
         self.sums = np.empty((3, n_features, self.units), dtype=np.float32)
         if not self.by_difference:
             self.u, self.v = np.empty((2, rows, self.features), dtype=np.float32)
             self.p, self.q, self.c = np.zeros((3, self.features, self.units), dtype=np.float32)
-            self.c[:] = 1.0  # of the features that pad
+            self.c[:] = 1.0  # neutral for padding features
             self.mantissa = np.empty_like(self.out)
             self.exponent = np.empty(self.out.shape, dtype=np.int32)
             count = len(self.lower)
-            cpu.unit_exponentials(
+            intervals.unit_exponentials(
                 self.lower,
                 self.upper,
                 self.temperature,
@@ -124,41 +124,43 @@ class _Boxes:
             )
 
     def _set_rows(self, x: Array) -> tuple[Array, Array]:
-        rows = cpu.padded(len(x), TILE_ROWS)
-        cpu.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
+        rows = intervals.padded(len(x), TILE_ROWS)
+        intervals.row_exponentials(x, self.temperature, self.u[:rows], self.v[:rows])
         return self.u[:rows], self.v[:rows]
 
     def log_box(self, x: Array) -> Array:
-        out = self.out[: cpu.padded(len(x), TILE_ROWS)]
+        out = self.out[: intervals.padded(len(x), TILE_ROWS)]
         if self.by_difference:
-            cpu.log_box_memberships_by_difference(x, self.lower, self.upper, self.temperature, out)
+            intervals.log_box_memberships_by_difference(
+                x, self.lower, self.upper, self.temperature, out
+            )
         else:
             u, v = self._set_rows(x)
             mantissa, exponent = self.mantissa[: len(out)], self.exponent[: len(out)]
-            cpu.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
-            cpu.product_logs(mantissa, exponent, self.features, out)
+            intervals.box_products(u, v, self.p, self.q, self.c, len(x), mantissa, exponent)
+            intervals.product_logs(mantissa, exponent, self.features, out)
         return out
 
     def bounded_log_box(self, x: Array, max_reciprocal: float) -> Array:
-        out = self.out[: cpu.padded(len(x), TILE_ROWS)]
+        out = self.out[: intervals.padded(len(x), TILE_ROWS)]
         product = np.empty(self.units, dtype=np.float32)
         if self.by_difference:
-            cpu.bounded_log_boxes_by_difference(
+            intervals.bounded_log_boxes_by_difference(
                 x, self.lower, self.upper, self.temperature, max_reciprocal, product, out
             )
         else:
             u, v = self._set_rows(x)
-            cpu.bounded_log_boxes(u, v, self.p, self.q, max_reciprocal, product, out)
+            intervals.bounded_log_boxes(u, v, self.p, self.q, max_reciprocal, product, out)
         return out
 
     def bound_gradients(self, x: Array, upstream: NDArray[Any] | None) -> Array:
-        rows = cpu.padded(len(x), TILE_ROWS)
+        rows = intervals.padded(len(x), TILE_ROWS)
         g = self.upstream[:rows]
         if upstream is not None:
             g[:] = 0.0
             g[: len(x), : self.n_units] = upstream
         if self.by_difference:
-            cpu.bound_gradients_by_difference(
+            intervals.bound_gradients_by_difference(
                 x,
                 self.lower,
                 self.upper,
@@ -171,7 +173,7 @@ class _Boxes:
             )
         else:
             u, v = self._set_rows(x)
-            cpu.bound_gradients(
+            intervals.bound_gradients(
                 u, v, self.p, self.q, g, self.temperature, 0, len(self.lower), *self.sums
             )
         neutral = rows - len(x) + np.isnan(x).sum(axis=0)
@@ -181,9 +183,9 @@ class _Boxes:
     def input_gradients(self, x: Array, upstream: NDArray[Any], out: Array) -> None:
         g = np.ascontiguousarray(upstream, dtype=np.float32)
         if self.by_difference:
-            cpu.input_gradients_by_difference(
+            intervals.input_gradients_by_difference(
                 x, self.lower, self.upper, g, self.temperature, self.n_units, out
             )
         else:
             u, v = self._set_rows(x)
-            cpu.input_gradients(u, v, self.p, self.q, g, self.temperature, self.n_units, out)
+            intervals.input_gradients(u, v, self.p, self.q, g, self.temperature, self.n_units, out)

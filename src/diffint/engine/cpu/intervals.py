@@ -1,17 +1,17 @@
-"""The fused interval layer on the CPU.
+"""The fused interval layer on the CPU: memberships, codes and gradients.
 
 With u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ) and Q = e^(−upper/τ),
 
     1/I = (1 + v·P)·(1 + u·Q) = c + v·P + u·Q,  c = 1 + P·Q,
 
-so an element costs two multiply-adds and no transcendental. The sum of log I over features is
-minus the log of a product: the product is kept as mantissa and exponent, and one logarithm per
-(row, unit) serves all features; codes need none at all. A missing cell has u = v = 0, which makes
-its factor 1 in the first form; in the second it is c, which is taken out again.
+so an element costs two multiply-adds and no transcendental function. The sum of log I over features
+is minus the log of a product. The product is kept as mantissa and exponent: log memberships need
+one logarithm per (row, unit), codes none. A missing cell has u = v = 0. Its factor is then 1 in the
+first form and c in the second, where it is divided out again.
 
-Layout: features × units, the units padded to whole vectors; loops run over the units, so a row's
-arithmetic does not depend on the rows beside it. Rows and features are padded to multiples of
-four with neutral cells. Nothing here allocates: callers pass the arrays to fill.
+Layout: features × units, the units padded to whole vectors; the innermost loops run over the units,
+so a row's arithmetic does not depend on the other rows. Rows and features are padded to multiples
+of four with neutral cells. The functions do not allocate: callers pass the arrays to fill.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 from ..kernel_cache import bits_float, compiled, compiled_sums, float_bits
 from .product_tile import LANES, TILE_ROWS, multiply_features
 
-SAFE_EXPONENT = 30.0  # |x|/τ up to here: no product of the four exponentials overflows float32
-_EXPONENT_LIMIT = np.float32(49.0)  # beyond SAFE_EXPONENT + log 1e8 the clamp binds anyway
+SAFE_EXPONENT = 30.0  # up to this |x|/τ no product of the four exponentials overflows float32
+_EXPONENT_LIMIT = np.float32(49.0)  # above SAFE_EXPONENT + log 1e8 the clamp applies anyway
 
 _BACKWARD_ROWS = 16
-MAX_RECIPROCAL = 100.0  # of memberships that are bounded from below
-_FACTORS = 16  # of those that are multiplied before a logarithm: float32 holds as many
+MAX_RECIPROCAL = 100.0  # largest allowed bound on 1/membership
+_FACTORS = 16  # bounded factors multiplied before a logarithm: their product fits float32
 
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
 _MAX_RECIPROCAL = np.float32(1e8)  # 1 / MIN_MEMBERSHIP
 _LN2 = np.float32(0.6931471805599453)
-_NEVER = np.int32(1 << 29)  # an exponent that no box reaches
+_NEVER = np.int32(1 << 29)  # larger than any exponent of a box
 _LN2_HIGH = np.float32(0.693359375)  # exact in few bits, so that n·LN2_HIGH is exact
 _LN2_LOW = np.float32(-2.12194440e-4)
 _LOG2_E = np.float32(1.4426950408889634)
@@ -50,7 +50,7 @@ def padded(size: int, multiple: int = LANES) -> int:
 
 
 def largest_magnitude(x: NDArray[np.float32]) -> float:
-    """The largest |value| present, 0 where there is none."""
+    """The largest |value|, ignoring NaN; 0 if there is none."""
     if x.size == 0:
         return 0.0
     largest = max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None))
@@ -59,7 +59,7 @@ def largest_magnitude(x: NDArray[np.float32]) -> float:
 
 @compiled
 def exp(x):
-    """e^x in float32, to about 1e-7; 0 below the range of normal numbers, e^88 above it."""
+    """e^x in float32, relative error about 1e-7; 0 for x < -87, e^88 for x > 88."""
     underflows = x < _EXP_MIN
     x = min(max(x, _EXP_MIN), _EXP_MAX)
     n = np.floor(x * _LOG2_E + _HALF)
@@ -82,7 +82,7 @@ def inverse_temperature(temperature):
 
 @compiled
 def log(x):
-    """Natural logarithm of a positive, normal float32, to about 1e-7."""
+    """Natural logarithm of a positive, normal float32, error about 1e-7."""
     bits = float_bits(x)
     exponent = (bits >> np.int32(23)) - np.int32(126)
     m = bits_float((bits & _MANTISSA) | np.int32(0x3F000000))  # in [0.5, 1)
@@ -138,7 +138,7 @@ def unit_exponentials(lower, upper, temperature, p, q, c):
 def box_products(u, v, p, q, c, n_rows, mantissa, exponent):
     """∏_j 1/I as mantissa in (0, 2) and exponent; both (padded rows, padded units).
 
-    The exponents carry float32's bias of 127 once for every four features.
+    The exponents include float32's bias of 127 once for every four features.
     """
     rows, features = u.shape
     groups = features // 4
@@ -162,12 +162,15 @@ def box_products(u, v, p, q, c, n_rows, mantissa, exponent):
     for b in range(n_rows):
         for j in range(features):
             if u[b, j] == _ZERO:
-                _take_out(c[j], mantissa[b], exponent[b])
+                take_out(c[j], mantissa[b], exponent[b])
 
 
 @compiled
-def _take_out(c, mantissa, exponent):
-    """Divide a missing cell's factor, which is c instead of 1, out of a row's products."""
+def take_out(c, mantissa, exponent):
+    """Divide the factor of a missing cell, c, out of a row's products.
+
+    c, mantissa, exponent: (units,)
+    """
     for k in range(c.shape[0]):
         bits = float_bits(mantissa[k] / c[k])
         exponent[k] += (bits >> np.int32(23)) - np.int32(127)
@@ -188,7 +191,7 @@ def bounded_log_boxes(u, v, p, q, max_reciprocal, product, out):
     """Σ_j log max(I_kj, 1/max_reciprocal), max_reciprocal ≤ MAX_RECIPROCAL.
 
     u, v: (padded rows, padded features); p, q: (padded features, padded units); product: (padded
-    units,) scratch; out: (padded rows, padded units), 0 in the rows that only pad.
+    units,) scratch; out: (padded rows, padded units), 0 in padding rows.
     """
     largest = np.float32(max_reciprocal)
     features, units = p.shape
@@ -209,10 +212,10 @@ def bounded_log_boxes(u, v, p, q, max_reciprocal, product, out):
 
 @compiled_sums
 def product_codes(mantissa, exponent, n_units):
-    """Softmax over the units of the log box memberships, in place of the mantissa.
+    """Replace the mantissas by codes: the softmax over units of the log box memberships.
 
-    The code is 2^−exponent / mantissa over its sum: no logarithm and no exponential. Exponents
-    are taken from the smallest; units that only pad get 0.
+    A code is 2^−exponent / mantissa, divided by the sum over the units: no logarithm and no
+    exponential. Exponents are relative to the smallest; padding units get 0.
     """
     units = mantissa.shape[1]
     for b in range(mantissa.shape[0]):
@@ -235,7 +238,7 @@ def product_codes(mantissa, exponent, n_units):
 
 @compiled
 def _accumulate_four_rows(u, v, p, q, g, d_low, d_up, total):
-    """One feature × four rows into its gradient sums, for all units."""
+    """Add four rows of one feature to its gradient sums, for all units."""
     u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
     v0, v1, v2, v3 = v[0], v[1], v[2], v[3]
     g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
@@ -252,7 +255,7 @@ def _accumulate_four_rows(u, v, p, q, g, d_low, d_up, total):
 
 @compiled
 def _edge_slopes(u, v, p, q, g):
-    """(g·v/(1 + v·p), g·u/(1 + u·q), I); no slope where the clamp binds."""
+    """(g·v/(1 + v·p), g·u/(1 + u·q), I); the first two are 0 where I is clamped."""
     a, b = _ONE + v * p, _ONE + u * q
     r = a * b
     t = _ONE / min(r, _MAX_RECIPROCAL)
@@ -273,8 +276,8 @@ def bound_gradients(u, v, p, q, upstream, temperature, start, stop, d_lower, d_u
             d_lower[j, k] = _ZERO
             d_upper[j, k] = _ZERO
             total[j, k] = _ZERO
-    # A tile's upstream stays in the first-level cache while the features pass by, and a feature's
-    # bounds and sums while the rows of the tile do.
+    # In tiles of rows, so that upstream stays in the first-level cache over the loop on features,
+    # and a feature's bounds and sums over the loop on rows.
     rows = u.shape[0]
     for first in range(0, rows, _BACKWARD_ROWS):
         for j in range(start, stop):
@@ -311,7 +314,7 @@ def input_gradients(u, v, p, q, upstream, temperature, n_units, d_x):
             d_x[b, j] = total * inverse
 
 
-# --- Outside the safe range of the exponentials: the difference form, one exp per edge ----------
+# --- By difference, for inputs beyond the safe range: one exponential per edge -------------------
 
 
 @compiled
@@ -322,7 +325,7 @@ def _edges(value, lower, upper, inverse):
 
 @compiled
 def log_box_memberships_by_difference(x, lower, upper, temperature, out):
-    """As `log_box_memberships`, from x (rows, features) and bounds (features, padded units)."""
+    """Log box memberships, from x (rows, features) and bounds (features, padded units)."""
     inverse = inverse_temperature(temperature)
     for b in range(out.shape[0]):
         for k in range(out.shape[1]):

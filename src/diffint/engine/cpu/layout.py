@@ -1,4 +1,4 @@
-"""Where a member's parameters and scratch arrays lie."""
+"""The arrays of one member in training: parameters, scratch space and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .team import team_state
 
 
 class Weights(NamedTuple):
-    """The padded parameters; every array is a view of one flat vector."""
+    """The padded parameters; all arrays are views of one flat vector."""
 
     center: NDArray[np.float32]  # (features, padded units)
     width_logit: NDArray[np.float32]
@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Everything a pass fills, allocated once."""
+    """Arrays that a step fills, allocated once."""
 
     x: NDArray[np.float32]  # (rows, features)
     u: NDArray[np.float32]  # (rows, features to 4)
@@ -67,10 +67,10 @@ class Workspace(NamedTuple):
     total: NDArray[np.float32]
     hidden_transposed: NDArray[np.float32]  # (hidden, units)
     output_transposed: NDArray[np.float32]  # (padded features, hidden)
-    hidden_weight: NDArray[np.float32]  # the weights in force: normalised when certified
+    hidden_weight: NDArray[np.float32]  # effective weights: normalised if certified
     output_weight: NDArray[np.float32]
-    norms: NDArray[np.float32]  # (2,) what they were divided by
-    team: NDArray[np.int64]  # where the threads meet
+    norms: NDArray[np.float32]  # (2,) the norms they were divided by
+    team: NDArray[np.int64]  # state of the barrier between threads
 
 
 class Spectral(NamedTuple):
@@ -83,9 +83,9 @@ class Spectral(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Adam's learning rate: constant, or a half cosine over all steps; and the coverage term.
+    """Adam's learning rate, constant or a half cosine over all steps, and the coverage weight.
 
-    The intervals' rate is `interval_rate` times that of the decoder.
+    The learning rate of the intervals is `interval_rate` times that of the decoder.
     """
 
     learning_rate: float
@@ -140,7 +140,7 @@ def pack(parameters: Parameters, shape: Shape) -> NDArray[np.float32]:
 
 
 def unpack(w: Weights, shape: Shape, decoder: type[Decoder]) -> Parameters:
-    """The inverse of `pack`, as fresh arrays."""
+    """The inverse of `pack`; copies the arrays."""
     units, hidden, features = shape.units, shape.hidden, shape.features
     return Parameters(
         center=w.center[:, :units].T.copy(),
@@ -157,9 +157,9 @@ def unpack(w: Weights, shape: Shape, decoder: type[Decoder]) -> Parameters:
 
 
 def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
-    """Scratch space for up to `max_rows` rows at a time, shared by a team of threads.
+    """Scratch space for up to `max_rows` rows at a time, shared by the threads of a team.
 
-    The decoder weights in force are the weights themselves, unless they are to be normalised.
+    The effective decoder weights are views of the weights themselves, unless they are normalised.
     """
     rows, features = padded(max_rows, TILE_ROWS), shape.features
     features4, out = padded(features, 4), padded(features)
@@ -203,7 +203,7 @@ def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
 
 
 def shape_of(parameters: Parameters, temperature: float, largest_input: float) -> Shape:
-    """The sizes of a member, and whether its inputs leave the safe range of the exponentials."""
+    """The sizes of a member, and whether its inputs exceed the safe range of the exponentials."""
     units, features = parameters.center.shape
     by_difference = bool(largest_input / temperature > SAFE_EXPONENT)
     decoder = parameters.decoder

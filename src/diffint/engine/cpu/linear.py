@@ -1,9 +1,8 @@
-"""A small matrix product, as fast as BLAS at these sizes.
+"""A matrix product for small matrices, as fast as BLAS at these sizes.
 
-Of its own, because BLAS brings threads: calling it from several threads at once, after a fork,
-or beside other libraries' thread pools is not safe everywhere, and its sums may depend on how
-many rows are multiplied at a time. Here every element is one chain of multiply-adds in the order
-of the inner index, wherever it stands.
+Instead of BLAS, because BLAS has its own threads: calling it from several threads, after a fork or
+together with other thread pools is not safe everywhere, and its sums may depend on the number of
+rows. Here every element is one chain of multiply-adds in the order of the inner index.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numba.extending import intrinsic
 from ..kernel_cache import compiled
 from .product_tile import LANES
 
-TILE_ROWS = 8  # times one vector of columns: as many accumulators as hide a multiply-add's latency
+TILE_ROWS = 8  # times one vector of columns: enough sums to hide a multiply-add's latency
 _BLOCK_ROWS = 128  # of the left factor, kept in the second-level cache
 _BLOCK_INNER = 256  # of the right factor's column panel, kept in the first-level cache
 _ITEM = 4  # bytes of a float32
@@ -27,7 +26,7 @@ _VECTOR = ir.VectorType(_FLOAT, LANES)
 _FIRST_LANE = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _multiply_tile(
     _typing: Any,
     c: Any,
@@ -41,8 +40,8 @@ def _multiply_tile(
 ) -> Any:
     """A tile of TILE_ROWS × LANES of c += a @ b; addresses and steps in bytes, inner ≥ 1.
 
-    Written as vector code because no compiler keeps a tile of an array in registers by itself:
-    with the sums in memory the product is bound by loads and stores, at a third of this speed.
+    In LLVM vector code, because compiled from a plain loop the sums would be kept in memory, and
+    loads and stores would limit the speed to a third.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -120,33 +119,21 @@ def multiply_add(a, b, c):
 
 @compiled
 def whole_tiles(rows):
-    """`rows` rounded up to whole tiles."""
+    """`rows` rounded up to a multiple of TILE_ROWS."""
     return (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS
 
 
 @compiled
 def fill(array, value):
-    """array[:] = value, for two dimensions."""
+    """array[:, :] = value"""
     for i in range(array.shape[0]):
         for j in range(array.shape[1]):
             array[i, j] = value
 
 
 @compiled
-def copy(a, out):
-    """out = a, for two dimensions and the size of a.
-
-    In place of an assignment of slices, which takes seconds to compile: numba has it say in words
-    which shapes do not match.
-    """
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            out[i, j] = a[i, j]
-
-
-@compiled
 def start_with(c, row):
-    """Every row of c = row."""
+    """Set every row of c to `row`."""
     for i in range(c.shape[0]):
         for j in range(c.shape[1]):
             c[i, j] = row[j]
@@ -154,7 +141,7 @@ def start_with(c, row):
 
 @compiled
 def transpose(a, out, first, last):
-    """Columns first..last of out = rows first..last of a."""
+    """Copy rows first..last of a to columns first..last of out."""
     for i in range(first, last):
         for j in range(a.shape[1]):
             out[j, i] = a[i, j]

@@ -1,4 +1,4 @@
-"""What the clipping margin needs of rows, feature by feature, in float64."""
+"""Per-row quantities of the clipping margin of certificates, in float64."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import numpy as np
 from ..kernel_cache import compiled
 
 _LARGEST = 1e8  # 1 / MIN_MEMBERSHIP
-_SAFE_EXPONENT = 300.0  # |value|/τ up to here: no product of two exponentials overflows float64
-_FEATURES_PER_LOG = 32  # that many factors of at most 1e8 do not overflow
+_SAFE_EXPONENT = 300.0  # up to this |value|/τ no product of two exponentials overflows float64
+_FEATURES_PER_LOG = 32  # a product of this many factors of at most 1e8 does not overflow
 
 
 @compiled
 def row_margins(x, lower, upper, active, temperature, eta, omega, lowest, pattern, strict, log_box):
-    """Fill what is known of each row without a code or a decoder pass, and its log memberships.
+    """Fill the quantities of each row that need neither codes nor decoder, and its log memberships.
 
     x: (rows, features) as the encoder sees them; lower, upper: (features, units) float64; active:
-    (features, units). omega: (rows,) Σ_j spread over units of what log I_kj adds to the pattern;
-    lowest: (rows,) a lower bound of every unit's log box membership; pattern: (rows, features)
-    ±1 above or below the envelope of all units by eta, ±2 where the clamp also binds for all of
-    them; strict: (rows,) beyond every active coordinate of some unit; log_box: (rows, units).
+    (features, units).
+
+    Filled:
+    omega: (rows,) Σ_j of the spread over units of log I_kj, less what `pattern` accounts for;
+    lowest: (rows,) a lower bound of every unit's log box membership;
+    pattern: (rows, features) ±1 if above or below the intervals of all units by eta, ±2 if the
+    memberships of all units are clamped as well, else 0;
+    strict: (rows,) whether the row is beyond every active feature of some unit;
+    log_box: (rows, units).
     """
     features, units = lower.shape
     inverse = 1.0 / temperature

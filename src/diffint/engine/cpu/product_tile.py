@@ -1,7 +1,7 @@
-"""The innermost loop of the forward pass, as vector code.
+"""The innermost loop of the forward pass in training, as LLVM vector code.
 
-For a few rows and one vector of units it multiplies c + v·P + u·Q, c = 1 + P·Q, over all features
-with the running products in registers; a compiler given the plain loop keeps them in memory.
+For a few rows and one vector of units it multiplies c + v·P + u·Q, c = 1 + P·Q, over all features.
+The running products stay in registers; compiled from a plain loop they would be kept in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BITS = ir.VectorType(ir.IntType(32), LANES)
 _FIRST_LANE = ir.Constant(_BITS, [0] * LANES)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def multiply_features(
     _typing: Any,
     u: Any,

@@ -1,4 +1,4 @@
-"""Spectral normalisation: what makes the certified decoder's Lipschitz constant explicit."""
+"""Spectral normalisation, which bounds the certified decoder's Lipschitz constant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _START_ITERATIONS = 15
 
 @compiled_sums
 def power_iteration(weight, left, right):
-    """One power iteration on weight (n, m) in place; returns the estimate of its norm."""
+    """One power iteration on weight (n, m); updates left and right. → the estimated norm"""
     for j in range(right.shape[0]):
         right[j] = _ZERO
     for i in range(left.shape[0]):
@@ -48,11 +48,11 @@ def _copy_scaled(source, divisor, out):
 
 
 @compiled_sums
-def _through_one(gradient, in_force, norm, left, right):
+def _through_one(gradient, effective, norm, left, right):
     along = _ZERO
     for i in range(gradient.shape[0]):
         for j in range(gradient.shape[1]):
-            along += gradient[i, j] * in_force[i, j]
+            along += gradient[i, j] * effective[i, j]
     for i in range(gradient.shape[0]):
         scale = along * left[i]
         for j in range(gradient.shape[1]):
@@ -80,7 +80,7 @@ def through_normalisation(g, work, spectral):
 
 @compiled
 def use_weights(w, spectral, work):
-    """Put the normalised decoder weights in force, after one power iteration on each."""
+    """Set the effective decoder weights: normalised, after one power iteration on each."""
     work.norms[0] = power_iteration(w.hidden_weight, spectral.hidden_left, spectral.hidden_right)
     work.norms[1] = power_iteration(w.output_weight, spectral.output_left, spectral.output_right)
     _copy_scaled(w.hidden_weight, work.norms[0], work.hidden_weight)
@@ -88,7 +88,7 @@ def use_weights(w, spectral, work):
 
 
 def start_spectral(rng: np.random.Generator, w: Weights, shape: Shape) -> Spectral:
-    """Singular vectors near the leading ones of the starting weights."""
+    """Approximate leading singular vectors of the initial weights."""
 
     def unit_vector(size: int, used: int) -> NDArray[np.float32]:
         vector = np.zeros(size, dtype=np.float32)

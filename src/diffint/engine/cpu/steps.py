@@ -1,10 +1,9 @@
 """The training step: forward, backward, Adam and the running support.
 
-A step has two parts with a barrier after each. By rows: codes, reconstructions, losses and the
-gradients that belong to a row. By parameters: the sums over the rows, Adam, and what the next
-step needs of the parameters (bounds and transposed weights). A thread has its share of the rows
-and its share of the parameters, and every sum runs in the same order whatever the shares, so the
-number of threads does not change a bit of the result.
+A step has two phases with a barrier after each. By rows: codes, reconstructions, losses and the
+gradients of each row. By parameters: sums over the rows, Adam, and the bounds and transposed
+weights that the next step needs. A thread works on its share of the rows and of the parameters.
+Every sum runs in the same order for any number of threads, so the results have the same bits.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .tuple_references import ByReference, reference
 _BETA1, _BETA2, _ADAM_EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
 _ONE = np.float32(1.0)
 Call: TypeAlias = tuple[Any, tuple[Any, ...]]
-_BLOCK_ROWS = 64  # taken from codes to gradients at a time, so that all of it stays in cache
+_BLOCK_ROWS = 64  # go from codes to gradients together, so that their arrays stay in cache
 
 
 @compiled
@@ -73,7 +72,7 @@ def _adam_part(w, g, first, second, start, stop, rate, correction1, correction2)
 
 @compiled
 def _update_support(support, weight, decay, work, rows, first, last):
-    """Running means of the batch-mean membership; a feature absent from the batch is left out."""
+    """Update the running mean of memberships; features without a value in the batch are skipped."""
     full = whole_tiles(rows)
     for j in range(first, last):
         present = 0
@@ -88,12 +87,12 @@ def _update_support(support, weight, decay, work, rows, first, last):
             support[j, k] = decay * support[j, k] + portion * (work.total[j, k] - neutral)
 
 
-# --- The parts of a step, each compiled by itself -----------------------------------------------
+# --- The parts of a step, each compiled separately -----------------------------------------------
 
 
 @compiled
 def prepare(w, shape, work, thread, threads):
-    """What a step needs of the parameters, for this thread's share of them."""
+    """Bounds and transposed weights for this thread's share of the parameters."""
     first, last = share(shape.features, 1, thread, threads)
     set_bounds(w, shape, work, first, last)
     first, last = share(w.hidden_weight.shape[0], TILE_ROWS, thread, threads)
@@ -104,7 +103,7 @@ def prepare(w, shape, work, thread, threads):
 
 @compiled
 def pass_rows(w, shape, work, first, last, rows, coverage_weight):
-    """From the rows first..last of work.x (whole tiles) to the gradients that belong to them."""
+    """Forward and backward pass of the rows first..last of work.x (whole tiles)."""
     for block in range(first, last, _BLOCK_ROWS):
         end = min(block + _BLOCK_ROWS, last)
         encode_by_product(shape, work, block, end, rows, False)
@@ -124,7 +123,7 @@ def pass_rows_by_difference(w, shape, work, first, last, rows, coverage_weight):
 
 @compiled
 def sum_weight_gradients(g, shape, work, rows, units, hidden, outputs):
-    """The decoder's gradients, for this thread's shares (first, last) of its parameters."""
+    """Gradients of this thread's shares (first, last) of the decoder's parameters."""
     hidden_weight_gradients(g, work, rows, units[0], units[1])
     output_weight_gradients(g, work, rows, hidden[0], hidden[1])
     column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
@@ -177,7 +176,7 @@ def update(w, g, m, s, rates, features, units, hidden, outputs):
 
 
 class Parts(NamedTuple):
-    """Addresses of the functions above, for networks of one kind."""
+    """Addresses of the functions above, for one kind of network."""
 
     normalise: int
     prepare: int
@@ -189,7 +188,7 @@ class Parts(NamedTuple):
 
 
 class PartCalls(NamedTuple):
-    """The functions that a step calls, each with arguments like those it will get."""
+    """The functions that a step calls, each with example arguments."""
 
     normalise: Call | None
     prepare: Call
@@ -201,14 +200,14 @@ class PartCalls(NamedTuple):
 
 
 def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> PartCalls:
-    """The parts that networks of this kind need."""
+    """The functions that this kind of network needs; None for those it does not."""
     rates, part = (_ONE, _ONE, _ONE, _ONE), (0, 0)
     row_pass, gradients = (
         (pass_rows_by_difference, interval_gradients_by_difference)
         if shape.by_difference
         else (pass_rows, interval_gradients)
     )
-    # `use_weights` alone is called from Python, too, and takes the tuples themselves.
+    # `use_weights` takes the tuples themselves, because it is called from Python as well.
     normalise = (use_weights, (w, spectral, work)) if shape.certified else None
     a, b = ByReference(w), ByReference(work)
     return PartCalls(
@@ -225,7 +224,7 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
 
 
 def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> Parts:
-    """Their addresses; what is not compiled yet is compiled now."""
+    """Addresses of the functions that this kind of network needs; compiles them if necessary."""
     kind = shape.certified, shape.by_difference
     if kind not in _PARTS:
         calls = part_calls(shape, w, spectral, work)
@@ -235,7 +234,7 @@ def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> 
     return _PARTS[kind]
 
 
-_PARTS: dict[tuple[bool, bool], Parts] = {}  # the arguments are of the same types in all networks
+_PARTS: dict[tuple[bool, bool], Parts] = {}  # valid for all networks: argument types are the same
 
 
 # --- The steps ----------------------------------------------------------------------------------
@@ -277,7 +276,7 @@ def step_loop(
     weights, gradients, space = reference(w), reference(g), reference(work)
     first_moment, second_moment = reference(moment1), reference(moment2)
     while start < last_row:
-        # The certified decoder's weights are prepared from parameters of every thread's share.
+        # Normalising the certified decoder needs the parameters of all threads.
         if shape.certified:
             if not meet(work.team, threads):
                 return loss, step
@@ -316,7 +315,7 @@ def step_loop(
             ),
         )
         call(parts.sum_weight_gradients, (gradients, shape, space, rows, units, hidden, outputs))
-        if shape.certified:  # needs whole gradients: one thread
+        if shape.certified:  # one thread, because it needs the whole gradients
             if not meet(work.team, threads):
                 return loss, step
             if thread == 0:
@@ -356,9 +355,9 @@ def step_loop(
 
 
 def train_steps(*arguments: Any) -> tuple[float, int]:
-    """`step_loop` in this thread, without numbers below 1e-38.
+    """`step_loop` with numbers below 1e-38 treated as zero.
 
-    Codes of far boxes and Adam's moments hold many, no sum notices them, and on some processors
+    Many codes and Adam moments are that small. They do not change any sum, but on some processors
     training with them takes ten times as long.
     """
     mode = flush_tiny_numbers()

@@ -1,8 +1,8 @@
-"""Threads that train one member together.
+"""Barrier and shares of work for threads that train one member together.
 
-They run the same compiled loop and meet at barriers, a few times per step of some tenths of a
-millisecond: too often to go through Python, or to sleep in between. A waiting thread spins and
-then yields its core, so that a busy machine is not made worse.
+The threads run the same compiled loop and wait for each other a few times per step. A step takes
+some tenths of a millisecond, too short to go through Python or to sleep. A waiting thread spins
+briefly, then yields its core, so that other programs can use it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 
 from ..kernel_cache import compiled
 
-_SPINS = 2_000  # a few microseconds before the core is yielded
-_ARRIVED, _ROUND, _ABORTED = 0, 8, 16  # places in the state, a cache line apart
+_SPINS = 2_000  # a few microseconds, then the core is yielded
+_ARRIVED, _ROUND, _ABORTED = 0, 8, 16  # indices into the state, a cache line apart
 _INT = ir.IntType(64)
 
 
 def team_state() -> NDArray[np.int64]:
-    """What the threads of one team share."""
+    """The shared state of one team's barrier."""
     return np.zeros(24, dtype=np.int64)
 
 
 def abort(state: NDArray[np.int64]) -> None:
-    """Release every thread that waits, now and later: one of them will not come."""
+    """Release all waiting threads, now and later, because one of them has failed."""
     state[_ABORTED] = 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _read(_typing: Any, address: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         place = builder.inttoptr(args[0], _INT.as_pointer())
@@ -41,7 +41,7 @@ def _read(_typing: Any, address: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _write(_typing: Any, address: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         place = builder.inttoptr(args[0], _INT.as_pointer())
@@ -51,7 +51,7 @@ def _write(_typing: Any, address: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _add(_typing: Any, address: Any, value: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         place = builder.inttoptr(args[0], _INT.as_pointer())
@@ -60,7 +60,7 @@ def _add(_typing: Any, address: Any, value: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _yield_core(_typing: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(32), [])
@@ -74,7 +74,7 @@ def _yield_core(_typing: Any) -> Any:
 
 @compiled
 def meet(state, threads):
-    """Wait until all threads of the team are here; False when the team was aborted."""
+    """Wait until all threads of the team arrive. → False if the team was aborted"""
     if threads == 1:
         return True
     start = state.ctypes.data
@@ -96,7 +96,7 @@ def meet(state, threads):
 
 @compiled
 def share(size, multiple, thread, threads):
-    """This thread's part of 0..size, in whole multiples: (first, last)."""
+    """This thread's share (first, last) of 0..size, in multiples of `multiple`."""
     pieces = (size + multiple - 1) // multiple
     first = pieces * thread // threads * multiple
     last = pieces * (thread + 1) // threads * multiple

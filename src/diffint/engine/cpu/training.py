@@ -1,4 +1,4 @@
-"""The training loop on the CPU: batches, schedule, members side by side, threads, progress."""
+"""The training loop on the CPU: members in parallel, threads, epochs, progress."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from . import layout, spectral, steps
 from .intervals import largest_magnitude
 from .team import abort
 
-# Elements (rows × units × features) trained per compiled call: about a tenth of a second, so
-# that an interrupt is heard soon.
+# Elements (rows × units × features) trained per compiled call. A call takes about a tenth of a
+# second, so that an interrupt takes effect soon.
 _ELEMENTS_PER_CALL = 2e8
-_MOST_THREADS = 4  # per member; a batch of 64 rows has no more work to share
+_MOST_THREADS = 4  # per member; a batch of 64 rows does not keep more threads busy
 
 
 class CpuEngine:
-    """The compiled network: up to `n_jobs` threads, over members or within one of them."""
+    """Trains with the compiled network; up to `n_jobs` threads, across or within members."""
 
     is_compiled_by_numba = True
 
@@ -55,10 +55,10 @@ def train_members(
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
     """Train every run, up to `n_jobs` at a time; the results do not depend on `n_jobs`."""
-    # As many members side by side as there are threads for; the rest of the threads, or all of
-    # them where members are more than threads, work on one member together.
-    side_by_side = len(runs) if n_jobs >= len(runs) else 1
-    threads = max(1, min(n_jobs // side_by_side, _MOST_THREADS)) if hasattr(os, "fork") else 1
+    # With enough threads all members train in parallel, and spare threads are shared among them.
+    # Otherwise members train one after the other, each with all threads.
+    in_parallel = len(runs) if n_jobs >= len(runs) else 1
+    threads = max(1, min(n_jobs // in_parallel, _MOST_THREADS)) if hasattr(os, "fork") else 1
     stop = threading.Event()
 
     def train(member: int) -> TrainedMember:
@@ -68,21 +68,21 @@ def train_members(
 
         return _train_member(runs[member], config, threads, stop, report)
 
-    if side_by_side == 1:
+    if in_parallel == 1:
         return [train(member) for member in range(len(runs))]
-    pool = ThreadPoolExecutor(side_by_side, thread_name_prefix="diffint")
+    pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="diffint")
     try:
         futures = [pool.submit(train, member) for member in range(len(runs))]
         pending: set[Future[TrainedMember]] = set(futures)
         while pending:
-            # Waking up now and then lets an interrupt through on every system.
+            # With a timeout, because on some systems a wait cannot be interrupted.
             done, pending = wait(pending, timeout=0.2)
             for future in done:
-                future.result()  # raises what the member raised
+                future.result()  # raises the member's exception, if any
         return [future.result() for future in futures]
     finally:
-        # After an interrupt or an error the other members stop at their next call; not waiting
-        # for it (they may be compiling) lets the exception through at once.
+        # After an interrupt or an error the other members stop at their next call. Do not wait for
+        # that (they may be compiling), so that the exception is raised at once.
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -153,10 +153,10 @@ def _train_member(
                 raise diverged(epoch, config)
             report(float(history[epoch]))
 
-    if not np.abs(flat).max() < LARGEST_WEIGHT:  # true for NaN as well
+    if not np.abs(flat).max() < LARGEST_WEIGHT:  # also true for NaN
         raise diverged(epochs - 1, config)
     if shape.certified:
-        # Stored with the weights in force, normalised one last time.
+        # The model stores the effective weights, normalised one last time.
         spectral.use_weights(weights, singular, work)
         weights.hidden_weight[:] = work.hidden_weight
         weights.output_weight[:] = work.output_weight
@@ -170,7 +170,7 @@ def _train_member(
 
 
 class Team:
-    """Threads that run one compiled function together, this one among them."""
+    """Threads, including the calling one, that run one compiled function together."""
 
     def __init__(self, threads: int, state: NDArray[np.int64]) -> None:
         self._threads, self._state = threads, state
@@ -184,7 +184,7 @@ class Team:
             self._pool.shutdown(wait=False)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(thread, threads, *arguments) on every thread; the result of this one."""
+        """Call function(thread, threads, *arguments) on every thread. → the result of thread 0"""
         if self._pool is None:
             return function(0, 1, *arguments)
         try:
@@ -195,7 +195,7 @@ class Team:
             result = function(0, self._threads, *arguments)
             for other in others:
                 other.result()
-        except BaseException:  # an interrupt: no thread may wait for one that does not come
+        except BaseException:  # no thread may wait at a barrier for one that was interrupted
             abort(self._state)
             raise
         return result

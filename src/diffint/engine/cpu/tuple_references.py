@@ -1,8 +1,8 @@
-"""Tuples of arrays handed on by reference: one address instead of hundreds of numbers.
+"""Pass named tuples of arrays to compiled functions by reference instead of by value.
 
-A workspace is thirty arrays of nine numbers each. Passed by value it makes every function that
-takes it large before it does anything, and slow to compile. A field of a reference is read as that
-of the tuple is, so the same function takes either.
+A workspace is thirty arrays of nine numbers each. Passed by value, hundreds of numbers are copied
+in every call, and functions compile slowly. Fields of a reference are read like those of the tuple,
+so the same function accepts either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDEX = ir.IntType(32)
 
 
 class ByReference:
-    """Stands for a reference to `value` where numba is asked for the types of arguments."""
+    """Placeholder for a reference to `value` among example arguments; `numba.typeof` accepts it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -36,9 +36,9 @@ class Reference(types.Type):  # type: ignore[misc]
         super().__init__(name=f"Reference({target})")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def reference(_typing: Any, value: Any) -> Any:
-    """A reference to a named tuple; valid until the function that makes it returns."""
+    """A reference to a named tuple; valid until the function that creates it returns."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return cgutils.alloca_once_value(builder, values[0])
@@ -46,20 +46,20 @@ def reference(_typing: Any, value: Any) -> Any:
     return Reference(value)(value), generate
 
 
-@typeof_impl.register(ByReference)  # type: ignore[untyped-decorator]
+@typeof_impl.register(ByReference)
 def _type_of(value: ByReference, _context: Any) -> Reference:
     return Reference(numba.typeof(value.value))
 
 
-@register_model(Reference)  # type: ignore[untyped-decorator]
+@register_model(Reference)
 class _ReferenceModel(PrimitiveModel):  # type: ignore[misc]
-    """An address."""
+    """A reference is stored as a pointer."""
 
     def __init__(self, manager: Any, kind: Reference) -> None:
         super().__init__(manager, kind, manager.lookup(kind.target).get_value_type().as_pointer())
 
 
-@infer_getattr  # type: ignore[untyped-decorator]
+@infer_getattr
 class _ReferenceFields(AttributeTemplate):  # type: ignore[misc]
     """The fields of a reference are those of the tuple."""
 
@@ -70,7 +70,7 @@ class _ReferenceFields(AttributeTemplate):  # type: ignore[misc]
         return kind.target[fields.index(name)] if name in fields else None
 
 
-@lower_getattr_generic(Reference)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(Reference)
 def _load_field(context: Any, builder: Any, kind: Reference, address: Any, name: str) -> Any:
     index = kind.target.fields.index(name)
     nothing = builder.module.add_metadata([])
@@ -84,8 +84,8 @@ def _load_field(context: Any, builder: Any, kind: Reference, address: Any, name:
             return value
         place = [ir.Constant(_INDEX, i) for i in (0, *indices)]
         number = builder.load(builder.gep(address, place, inbounds=True))
-        # Nobody writes to the tuple. Without being told so the compiler would read addresses and
-        # sizes again after everything that is written to an array.
+        # The tuple never changes. Without this mark the compiler would read addresses and sizes
+        # again after every write to an array.
         number.set_metadata("invariant.load", nothing)
         return number
 

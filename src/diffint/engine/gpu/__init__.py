@@ -1,7 +1,7 @@
-"""The network on a CUDA GPU, in Triton: all runs in one launch, many steps in one graph.
+"""The network on a CUDA GPU, with Triton kernels: all runs in one launch, many steps in one graph.
 
-`training` plans and runs the loop, `launch` holds the device's state and the captured graphs,
-`decoder` the fused kernels of decoder, loss and Adam, `plain` what torch does well enough by
-itself, `blocks` the tile sizes. The interval layer's kernels are in `intervals/gpu.py`. Imports
-torch and Triton, so it is imported only when a GPU is asked for.
+`training` plans and runs the loop, `launch` has the state on the device and the captured graphs,
+`intervals` the kernels of the interval layer, `decoder` those of decoder, loss and Adam, `plain`
+the parts done by torch, `blocks` the tile sizes. Imports torch and Triton, so import it only when a
+GPU is used.
 """

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 class Blocks:
     """Sizes of the tiles the kernels work on.
 
-    rows, step_rows: of the interval layer forward and backward, with the forward's pipeline stages
-    and the backward's warps; decoder_*: units, features and hidden activations at a time, and the
-    registers a thread may have; splits: partial sums of a weight gradient.
+    rows, stages: rows and pipeline stages of the interval layer's forward kernel; step_rows,
+    step_warps: rows and warps of its backward kernel; decoder_*: units, features and hidden
+    activations at a time, warps, and the limit of registers per thread; softmax_*, gradient_out:
+    tiles of those kernels; splits: number of partial sums of a weight gradient.
     """
 
     rows: int
@@ -29,8 +30,8 @@ class Blocks:
     splits: int
 
 
-# Small batches need many small programs and deep pipelines, large ones few reads and registers.
-# The values are the fastest of those tried on an H200.
+# Small batches need many small programs and deep pipelines, large ones few loads and registers.
+# These values were the fastest of those tried on an H200.
 _SMALL = Blocks(
     rows=32,
     stages=4,
@@ -64,7 +65,7 @@ _LARGE = Blocks(
 
 
 def blocks_for(batch_size: int, n_features: int) -> Blocks:
-    """The tiles for a batch size; they do not depend on the number of runs, nor do results."""
+    """The tiles for a batch size; independent of the number of runs, so that results are too."""
     if batch_size <= 256:
         return _SMALL
     return replace(_LARGE, decoder_out=16, gradient_out=16) if n_features <= 16 else _LARGE

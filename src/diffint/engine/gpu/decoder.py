@@ -1,15 +1,15 @@
-"""The decoder on the GPU: softmax, both linear maps, LayerNorm, loss, and all of it backwards.
+"""The decoder on the GPU: Triton kernels of its forward and backward pass, the loss and Adam.
 
-Everything between the log box memberships and their gradient is local to a row, so one kernel
-takes a block of rows through the whole decoder and back to the hidden layer, and a second one
-from there to the log box memberships. What is left are sums over the rows, the gradients of the
-weights: a third. A row's gradient is proportional to its ``scale`` 1 / (present · rmse · rows),
-which is known only after the output: ``error`` is kept without it, ``activation`` and ``d_hidden``
-are stored with it, so that the products over rows need nothing else.
+Everything between the log box memberships and their gradient is local to a row: one kernel takes a
+block of rows through the decoder to the loss and back to the hidden layer, a second one from there
+to the log box memberships. A third computes the gradients of the weights, which are sums over rows.
+A row's gradient is proportional to its ``scale`` 1 / (present · rmse · rows), which is known only
+after the output: ``error`` is stored without it, ``activation`` and ``d_hidden`` with it, so that
+the products over rows need no further factor.
 
-Plan, base and index are explained in `intervals/gpu.py`; shapes there and here: code, upstream
-(runs, batch, units), activation, d_hidden (runs, batch, hidden), error (runs, batch, out),
-scale, along (runs, batch). Units, hidden and out are padded to multiples of 16 with zeros.
+Plan, base and index are explained in `intervals.py`. Shapes: code, upstream (runs, batch, units);
+activation, d_hidden (runs, batch, hidden); error (runs, batch, out); scale, along (runs, batch).
+Units, hidden and out are padded to multiples of 16 with zeros.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOSS_EPSILON = tl.constexpr(LOSS_EPSILON)
 
 
 @triton.jit(do_not_specialize=VARYING)
-def decode_rows(  # type: ignore[no-untyped-def]
+def decode_rows(
     log_box,
     x,
     hidden_weight,
@@ -68,16 +68,16 @@ def decode_rows(  # type: ignore[no-untyped-def]
     """A block of rows from log_box to the loss and back to the hidden layer.
 
     along: Σ_k code_k · ∂/∂code_k of each row, plus the coverage term's covering / rows: both are
-    subtracted from every ∂/∂code_k of the row; norm_sums: (runs, row blocks, 2 · hidden) gets each
-    block's share of the gradients of gain and shift; losses: (lines, runs, row blocks) its sum of
-    row losses. hidden ≤ BLOCK_HIDDEN.
+    subtracted from every ∂/∂code_k of the row; norm_sums: (runs, row blocks, 2 · hidden) the
+    block's part of the gradients of gain and shift; losses: (lines, runs, row blocks) the block's
+    sum of row losses. hidden must not exceed BLOCK_HIDDEN.
     """
     b = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     run = tl.program_id(1).to(tl.int64)
     line = (tl.load(base) + index) * runs + run
     rows = tl.load(plan + line * 2 + 1)
     inside = b < rows
-    # Offsets within a run fit 32 bits, which keeps the registers for better use.
+    # Offsets within a run fit 32 bits, which saves registers.
     first_row = run * batch
     log_box += first_row * units
     code += first_row * units
@@ -126,12 +126,12 @@ def decode_rows(  # type: ignore[no-untyped-def]
     hidden_at = b[:, None] * hidden + h[None, :]
     tl.store(activation + hidden_at, active, mask=real_h[None, :])
 
-    # The output, its error, and the way back to the hidden layer. Sums over features run in
-    # tiles that are reduced once, after the loop.
+    # The output, its error, and the gradient of the hidden layer. Sums over features are kept as
+    # tiles and reduced once, after the loop.
     squares = tl.zeros([BLOCK_ROWS, BLOCK_OUT], tl.float32)
     found = tl.zeros([BLOCK_ROWS, BLOCK_OUT], tl.float32)
     slope = tl.zeros([BLOCK_ROWS, BLOCK_HIDDEN], tl.float32)
-    tl.debug_barrier()  # activations are read back in slices: all at once they fill the registers
+    tl.debug_barrier()  # activations are read back in slices, to save registers
     for j0 in range(0, n_features, BLOCK_OUT):
         j = j0 + tl.arange(0, BLOCK_OUT)
         real_j = (j < out)[None, :]
@@ -163,7 +163,7 @@ def decode_rows(  # type: ignore[no-untyped-def]
     loss = tl.sum(tl.where(inside, rmse, 0.0), 0)
     tl.store(losses + line * tl.num_programs(0) + tl.program_id(0), loss)
 
-    # Back through ReLU and LayerNorm.
+    # Backward through ReLU and LayerNorm.
     active = tl.load(activation + hidden_at, mask=real_h[None, :], other=0.0)
     tl.debug_barrier()  # all slices have been read
     tl.store(activation + hidden_at, active * row_scale[:, None], mask=real_h[None, :])
@@ -179,12 +179,12 @@ def decode_rows(  # type: ignore[no-untyped-def]
         slope = tl.where((h < n_hidden)[None, :], slope * inverse_deviation[:, None], 0.0)
     tl.store(d_hidden + hidden_at, slope, mask=real_h[None, :])
     covered = tl.where(inside, covering / rows, 0.0)
-    # Σ_k code_k · ∂/∂code_k, without the derivatives themselves.
+    # Σ_k code_k · ∂/∂code_k, computed without the derivatives.
     tl.store(along + first_row + b, tl.sum(slope * product, 1) + covered)
 
 
 @triton.jit(do_not_specialize=VARYING)
-def softmax_gradient(  # type: ignore[no-untyped-def]
+def softmax_gradient(
     d_hidden,
     hidden_weight,
     hidden_weight_stride,
@@ -221,7 +221,7 @@ def softmax_gradient(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _gradient_tile(  # type: ignore[no-untyped-def]
+def _gradient_tile(
     tile,
     left,
     right,
@@ -242,7 +242,7 @@ def _gradient_tile(  # type: ignore[no-untyped-def]
 ):
     """A tile of leftᵀ · right over this split's rows, and of the column sums of right.
 
-    Rows beyond the batch are zero in left or in right. SCALED: right has its scale already.
+    Rows beyond the batch are zero in left or in right. SCALED: right includes its scale.
     """
     blocks = tl.cdiv(n_right, BLOCK_RIGHT)
     i = tile // blocks * BLOCK_LEFT + tl.arange(0, BLOCK_LEFT)
@@ -268,7 +268,7 @@ def _gradient_tile(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=VARYING)
-def decoder_gradients(  # type: ignore[no-untyped-def]
+def decoder_gradients(
     code,
     d_hidden,
     activation,
@@ -300,10 +300,10 @@ def decoder_gradients(  # type: ignore[no-untyped-def]
     BLOCK_RIGHT: tl.constexpr,
     BLOCK_OUT: tl.constexpr,
 ):
-    """The gradients of all decoder weights in force, as SPLITS partial sums over the rows.
+    """The gradients of all effective decoder weights, as SPLITS partial sums over the rows.
 
-    The first programs take the hidden weights, the next the output weights, the last the sums of
-    `norm_sums`. The rows are split because a few tiles of weights do not fill the GPU.
+    The first programs compute the hidden weights, the next the output weights, the last the sums of
+    `norm_sums`. The rows are split because the few tiles of weights alone do not occupy the GPU.
     """
     tile = tl.program_id(0)
     split = tl.program_id(1)
@@ -362,7 +362,7 @@ def decoder_gradients(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=VARYING)
-def adam_step(  # type: ignore[no-untyped-def]
+def adam_step(
     flat,
     moment1,
     moment2,
@@ -379,7 +379,7 @@ def adam_step(  # type: ignore[no-untyped-def]
     SPLITS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Adam on flat[:, start : start + size] from the sum of the gradient's splits."""
+    """Adam on flat[:, start : start + size], with the sum of the gradient's partial sums."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     run = tl.program_id(1).to(tl.int64)
     line = (tl.load(base) + index) * runs + run

@@ -1,16 +1,16 @@
-"""The fused interval layer on the GPU: Triton kernels over all runs of a launch at once.
+"""The fused interval layer on the GPU: Triton kernels for all runs at once.
 
-The mathematics is that of `cpu.py`: u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ), Q = e^(−upper/τ)
-and 1/I = (1 + v·P)·(1 + u·Q), the product over features kept as mantissa and exponent. An
-element (row, unit, feature) lives in registers only; no array of them is ever written.
+The mathematics is that of `cpu/intervals.py`: u = e^(x/τ), v = e^(−x/τ), P = e^(lower/τ),
+Q = e^(−upper/τ) and 1/I = (1 + v·P)·(1 + u·Q), the product over features kept as mantissa and
+exponent. Elements (row, unit, feature) are kept in registers and never written to memory.
 
-Where |x|/τ leaves the safe range of the exponentials, the same kernels work by difference: u then
-holds x, v is 1 where x is present, P and Q hold lower and upper.
+Where |x|/τ exceeds the safe range of the exponentials, the same kernels work by difference: u is
+then x, v is 1 where x is present, P and Q are lower and upper.
 
-Every kernel finds its step in a plan: line ``base + index`` of ``plan`` (lines, runs, 2) holds
-(first position in ``orders``, rows in the batch) and of ``rates`` (lines, runs, 3) holds (learning
-rate, Adam's two bias corrections). A run without rows in a line is left as it is. ``base`` lies on
-the device, so that one captured graph serves every stretch of the plan.
+Every kernel reads its step from a plan: line ``base + index`` of ``plan`` (lines, runs, 2) is
+(first index into ``orders``, rows in the batch), and of ``rates`` (lines, runs, 3) is (learning
+rate, Adam's two bias corrections). A run without rows in a line does not change. ``base`` is stored
+on the device, so that one captured graph works for every part of the plan.
 
 Shapes: u, v (runs, features4, batch); p, q (runs, features4, units); log_box, upstream
 (runs, batch, units); x (runs, batch, out). Units and out are padded to multiples of 16,
@@ -25,11 +25,11 @@ import numpy as np
 import triton
 import triton.language as tl
 
-# Triton's interpreter runs the kernels without a GPU, but knows no inline assembly.
+# Triton's interpreter runs the kernels without a GPU, but does not support inline assembly.
 _INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
-# Numbers that differ from table to table, or from step to step of a graph: without this, Triton
-# would compile every kernel again for each that happens to be 1 or a multiple of 16.
+# Arguments that vary between tables or between steps of a graph: without this, Triton would compile
+# every kernel again when one of them is 1 or a multiple of 16.
 VARYING = (
     "index",
     "runs",
@@ -43,7 +43,7 @@ VARYING = (
 )
 
 _MAX_RECIPROCAL = tl.constexpr(1e8)  # 1 / MIN_MEMBERSHIP
-_EXPONENT_LIMIT = tl.constexpr(49.0)  # as in cpu.py
+_EXPONENT_LIMIT = tl.constexpr(49.0)  # as in `cpu/intervals.py`
 _LN2 = tl.constexpr(0.6931471805599453)
 _LN2_HIGH = tl.constexpr(0.693359375)
 _LN2_LOW = tl.constexpr(-2.12194440e-4)
@@ -57,16 +57,16 @@ _ADAM_EPSILON = tl.constexpr(1e-8)
 
 
 @triton.jit
-def _exp(x):  # type: ignore[no-untyped-def]
-    """e^x to about 1e-7: reduced first, because e^x = 2^(x·log2 e) alone loses digits in x."""
+def _exp(x):
+    """e^x to about 1e-7, with range reduction, because 2^(x·log2 e) alone loses digits of x."""
     n = tl.floor(x * _LOG2_E + 0.5)
     r = x - n * _LN2_HIGH - n * _LN2_LOW
     return tl.exp2(r * _LOG2_E) * tl.exp2(n)
 
 
 @triton.jit
-def _reciprocal(x):  # type: ignore[no-untyped-def]
-    """1/x of a normal number, to one unit in the last place."""
+def _reciprocal(x):
+    """1/x of a normal number, with an error of one unit in the last place."""
     if _INTERPRETED:
         result = 1.0 / x
     else:
@@ -77,7 +77,7 @@ def _reciprocal(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def adam(parameter, moment1, moment2, at, mask, gradient, rates, factor):  # type: ignore[no-untyped-def]
+def adam(parameter, moment1, moment2, at, mask, gradient, rates, factor):
     """One Adam update of ``parameter[at]`` at `factor` times the rate; returns the new values."""
     rate, correction1, correction2 = tl.load(rates), tl.load(rates + 1), tl.load(rates + 2)
     rate *= factor
@@ -92,7 +92,7 @@ def adam(parameter, moment1, moment2, at, mask, gradient, rates, factor):  # typ
 
 
 @triton.jit(do_not_specialize=VARYING)
-def gather_rows(  # type: ignore[no-untyped-def]
+def gather_rows(
     data,
     run_start,
     orders,
@@ -138,8 +138,8 @@ def gather_rows(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _edges(u, v, p, q, inverse_temperature, BY_DIFFERENCE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Of every (row, unit): 1/σ of the lower and of the upper edge, and their slopes' factors.
+def _edges(u, v, p, q, inverse_temperature, BY_DIFFERENCE: tl.constexpr):
+    """1/σ of the lower and the upper edge of every (row, unit), and factors of their slopes.
 
     u, v: (rows,); p, q: (units,). The derivative of an edge is its factor times P or Q; by
     difference it is the factor itself.
@@ -156,15 +156,15 @@ def _edges(u, v, p, q, inverse_temperature, BY_DIFFERENCE: tl.constexpr):  # typ
 
 
 @triton.jit
-def _split_exponent(product, exponent):  # type: ignore[no-untyped-def]
-    """The product's mantissa in [1, 2), and the exponent's sum with the product's (biased)."""
+def _split_exponent(product, exponent):
+    """The product's mantissa in [1, 2), and `exponent` plus the product's biased exponent."""
     bits = product.to(tl.int32, bitcast=True)
     mantissa = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
     return mantissa, exponent + (bits >> 23)
 
 
 @triton.jit(do_not_specialize=VARYING)
-def log_box_memberships(  # type: ignore[no-untyped-def]
+def log_box_memberships(
     u,
     v,
     p,
@@ -185,8 +185,8 @@ def log_box_memberships(  # type: ignore[no-untyped-def]
 ):
     """log_box = Σ_j log I. Four factors of at most 1e8 and a mantissa below 2 cannot overflow.
 
-    A program takes two blocks of rows, so that one load of p and q serves both. Batch and units
-    are compiled in: the loads of four features then need no address arithmetic.
+    A program computes two blocks of rows, which share the loads of p and q. Batch and units are
+    compile-time constants, so that the loads of four features need no address arithmetic.
     """
     k = tl.program_id(0) * BLOCK_UNITS + tl.arange(0, BLOCK_UNITS)
     first = tl.program_id(1) * 2 * BLOCK_ROWS
@@ -200,8 +200,9 @@ def log_box_memberships(  # type: ignore[no-untyped-def]
     p += run * features4 * UNITS
     q += run * features4 * UNITS
     tile = log_box + (run * BATCH + first) * UNITS + b[:, None] * UNITS + k[None, :]
-    # Loads nothing: it gives the tile the layout of a coalesced load, four neighbouring units
-    # to a thread, so that the loop loads p and q as vectors and each u and v serves four units.
+    # The mask is empty, so this loads nothing. It gives the tile the layout of a coalesced load,
+    # four neighbouring units per thread, so that the loop loads p and q as vectors and uses each u
+    # and v for four units.
     mantissa0 = tl.load(tile, mask=(b < 0)[:, None], other=1.0)
     mantissa1 = mantissa0
     exponent0 = (mantissa0 - 1.0).to(tl.int32)
@@ -226,10 +227,10 @@ def log_box_memberships(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _accumulate(  # type: ignore[no-untyped-def]
+def _accumulate(
     u, v, p, q, upstream, d_low, d_up, total, inverse_temperature, BY_DIFFERENCE: tl.constexpr
 ):
-    """Rows of one feature into its sums of slopes and memberships, each (rows, units)."""
+    """Add rows of one feature to its sums of slopes and memberships, each (rows, units)."""
     low, up, low_factor, up_factor = _edges(u, v, p, q, inverse_temperature, BY_DIFFERENCE)
     product = low * up
     membership = _reciprocal(tl.minimum(product, _MAX_RECIPROCAL))
@@ -242,8 +243,8 @@ def _accumulate(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _sums_over_rows(first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Four (rows, units) tiles, one per feature, summed into one (4, units)."""
+def _sums_over_rows(first, second, third, fourth):
+    """Sums over the rows of four (rows, units) tiles, one per feature. → (4, units)"""
     i = tl.arange(0, 4)[:, None]
     a, b, c, d = tl.sum(first, 0), tl.sum(second, 0), tl.sum(third, 0), tl.sum(fourth, 0)
     early = tl.where(i == 0, a[None, :], b[None, :])
@@ -252,7 +253,7 @@ def _sums_over_rows(first, second, third, fourth):  # type: ignore[no-untyped-de
 
 
 @triton.jit(do_not_specialize=VARYING)
-def interval_step(  # type: ignore[no-untyped-def]
+def interval_step(
     u,
     v,
     p,
@@ -282,12 +283,12 @@ def interval_step(  # type: ignore[no-untyped-def]
     BLOCK_ROWS: tl.constexpr,
     BLOCK_UNITS: tl.constexpr,
 ):
-    """Gradients, Adam, support, and the new p and q, in one pass.
+    """Gradients, Adam, support, and new p and q, in one pass.
 
     The gradients are those of Σ upstream · log_box + Σ narrowing · half-width.
     flat, moment1, moment2: (runs, run_stride), each run beginning with center and width_logit
     (features, units); support: (runs, features, units); support_weight: (runs, features).
-    A program owns four features of a block of units, so that one load of upstream serves four.
+    A program computes four features of a block of units, which share the loads of upstream.
     """
     k = tl.program_id(0) * BLOCK_UNITS + tl.arange(0, BLOCK_UNITS)
     j = tl.program_id(1) * 4
@@ -305,7 +306,9 @@ def interval_step(  # type: ignore[no-untyped-def]
     p3, q3 = tl.load(p + at + 3 * UNITS), tl.load(q + at + 3 * UNITS)
     b = tl.arange(0, BLOCK_ROWS)
     tile = upstream + (run * BATCH + b)[:, None] * UNITS + k[None, :]
-    zero = tl.load(tile, mask=(b < 0)[:, None], other=0.0)  # for its layout, as above
+    zero = tl.load(
+        tile, mask=(b < 0)[:, None], other=0.0
+    )  # for its layout, as in `log_box_memberships`
     low0, up0, total0 = zero, zero, zero
     low1, up1, total1 = zero, zero, zero
     low2, up2, total2 = zero, zero, zero
@@ -362,7 +365,7 @@ def interval_step(  # type: ignore[no-untyped-def]
         for b0 in range(0, rows, BLOCK_ROWS):
             found += (tl.load(cells + b0) > 0).to(tl.int32)
         present = tl.sum(found, 1)
-    # Rows were summed in whole blocks; a missing or padding cell counted as membership 1.
+    # The sums are over whole blocks of rows, in which missing and padding cells count as 1.
     neutral = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS * BLOCK_ROWS - present
     share = (1.0 - decay) / tl.maximum(present, 1)
     total = _sums_over_rows(total0, total1, total2, total3) - neutral[:, None]

@@ -1,4 +1,4 @@
-"""The state of the runs of one launch on the GPU, and the captured steps that change it."""
+"""The state of all runs on the GPU, and the training steps captured as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .blocks import blocks_for
 from .plain import Linear
 
 _STEPS_PER_GRAPH = 32
-_UNITS = 16  # of a tile of the interval layer; padded units are a multiple of it
+_UNITS = 16  # per tile of the interval layer; padded units are a multiple of it
 _DECODER_ROWS = 16
 _GRADIENT_LEFT, _GRADIENT_RIGHT = 32, 64
 _WIDEST_FUSED_HIDDEN = 128
-# float32 matrices are multiplied as three tensor-core products of their tf32 parts, which
-# together are as exact as float32.
+# float32 matrices are multiplied as three tensor-core products of tf32 parts, which together are as
+# precise as float32.
 _PRECISION = "tf32x3"
-_EXPONENT_LIMIT = 49.0  # as in intervals/cpu.py
+_EXPONENT_LIMIT = 49.0  # as in `cpu/intervals.py`
 
-_Line = tuple[Tensor, Tensor, int, int]  # (plan, base, index, runs): where a kernel finds its step
+_Line = tuple[Tensor, Tensor, int, int]  # (plan, base, index, runs): the step of a kernel
 
 
 class Launch:
-    """All runs of a launch on the device. Where `flat` lies on the CPU, Triton interprets.
+    """All runs on the device. If `orders` is on the CPU, Triton's interpreter runs the kernels.
 
     data: each run's rows; flat: (runs, size) packed parameters; orders: permutations on the
-    device, into which the plan's lines point; lines: the most lines ever loaded at once.
+    device, to which the plan's lines refer; lines: largest number of lines loaded at once.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Launch:
         self.shape, self.orders, self.support_decay = shape, orders, support_decay
         self.interval_rate, self.coverage_weight = interval_rate, coverage_weight
         self.blocks = blocks_for(batch_size, shape.features)
-        if shape.certified:  # the normalisation needs the whole gradient in one piece
+        if shape.certified:  # the normalisation needs the summed gradient
             self.blocks = replace(self.blocks, splits=1)
         self.device = orders.device
         self.runs, self.batch = len(data), padded(batch_size, 2 * self.blocks.rows)
@@ -84,15 +84,15 @@ class Launch:
         self._allocate_batch(lines)
         self._set_bounds()
 
-        self._side = torch.cuda.Stream() if self.device.type == "cuda" else None
+        self._side_stream = torch.cuda.Stream() if self.device.type == "cuda" else None
         self._graphs: dict[int, Any] = {}
-        if self._side is not None:
-            self._step(0)  # compiles the kernels; the empty plan leaves every run as it is
+        if self._side_stream is not None:
+            self._step(0)  # compiles the kernels; the empty plan changes no run
             for steps in {1, min(_STEPS_PER_GRAPH, lines)}:
                 self._graphs[steps] = self._capture(steps)
 
     def load(self, plan: NDArray[np.int32], rates: NDArray[np.float32]) -> None:
-        """Make these lines, (lines, runs, 2) and (lines, runs, 3), the ones `run` works off."""
+        """Set the lines that `run` executes: plan (lines, runs, 2), rates (lines, runs, 3)."""
         self.plan[: len(plan)].copy_(torch.from_numpy(plan))
         self.rates[: len(rates)].copy_(torch.from_numpy(rates))
         self.base.zero_()
@@ -111,14 +111,14 @@ class Launch:
             self._graphs[1].replay()
 
     def losses_of(self, lines: int) -> NDArray[np.float64]:
-        """(lines, runs) sums of row losses of the lines run; waits for the device."""
+        """(lines, runs) sums of row losses of the first `lines` lines; waits for the device."""
         return np.asarray(self.losses[:lines].double().sum(2).cpu().numpy())
 
     def results(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The packed parameters (runs, size) and the corrected support (runs, units, features)."""
-        if self.shape.certified:  # the weights in force, normalised one last time
-            everyone = self._zeros(self.runs, dtype=torch.bool) | True
-            hidden, output = self._linear_maps(everyone)
+        if self.shape.certified:  # the effective weights, normalised one last time
+            all_runs = self._zeros(self.runs, dtype=torch.bool) | True
+            hidden, output = self._linear_maps(all_runs)
             self.weights.hidden_weight.copy_(hidden.weight)
             self.weights.output_weight.copy_(output.weight)
         weight = self.support_weight.double()
@@ -132,7 +132,7 @@ class Launch:
         return torch.zeros(size, dtype=dtype, device=self.device)
 
     def _named(self, flat: Tensor) -> Any:
-        """The named parts of flat (runs, size), each with a leading run axis."""
+        """The named parts of flat (runs, size); the first axis of each is the run."""
         places = layout.views(np.arange(flat.shape[1]), self.shape)
         return layout.Weights(
             *(flat[:, p.flat[0] : p.flat[-1] + 1].unflatten(1, p.shape) for p in places)
@@ -153,7 +153,7 @@ class Launch:
         self.losses = self._zeros(lines, runs, row_blocks)
 
     def _set_bounds(self) -> None:
-        """p and q of the starting intervals."""
+        """p and q of the initial intervals."""
         half_width = torch.nn.functional.softplus(self.weights.width_logit)
         lower, upper = self.weights.center - half_width, self.weights.center + half_width
         if not self.shape.by_difference:
@@ -186,16 +186,16 @@ class Launch:
             self._decode_by_torch(index, rows, maps)
         else:
             self._decode(line, maps)
-        # The decoder's update and the intervals' run side by side; only Adam must wait until
-        # the hidden weights have been used.
-        with self._beside():
+        # The updates of decoder and intervals run in parallel; only Adam must wait until the
+        # hidden weights have been used.
+        with self._on_side_stream():
             self._decoder_gradients(line, maps)
         self._softmax_gradient(maps)
-        with self._beside():
+        with self._on_side_stream():
             self._update_decoder(line)
         self._update_intervals(line)
-        if self._side is not None:
-            torch.cuda.current_stream().wait_stream(self._side)
+        if self._side_stream is not None:
+            torch.cuda.current_stream().wait_stream(self._side_stream)
 
     def _gather(self, line: _Line) -> None:
         shape = self.shape
@@ -249,7 +249,7 @@ class Launch:
 
     @property
     def _covering(self) -> float:
-        """Weight of a row's own log box membership in the coverage term, times the batch's rows."""
+        """Weight of a row's own log box membership in the coverage term, times the batch size."""
         return 2.0 * self.coverage_weight / self.shape.features
 
     def _rows(self, index: int) -> Tensor:
@@ -257,17 +257,17 @@ class Launch:
         return self.plan.index_select(0, self.base + index)[0, :, 1]
 
     @contextlib.contextmanager
-    def _beside(self) -> Any:
-        """Queue on the side stream what may run beside the rest of the step."""
-        if self._side is None:
+    def _on_side_stream(self) -> Any:
+        """Queue work on the side stream, in parallel with the rest of the step."""
+        if self._side_stream is None:
             yield
             return
-        self._side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._side):
+        self._side_stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side_stream):
             yield
 
     def _linear_maps(self, active: Any) -> tuple[Linear, Linear]:
-        """The hidden and the output map in force; certified ones after one power iteration."""
+        """The effective hidden and output maps; certified ones after one power iteration."""
         hidden, output = self.weights.hidden_weight, self.weights.output_weight
         if not self.shape.certified:
             return Linear(hidden), Linear(output)
@@ -347,7 +347,7 @@ class Launch:
             plain.through_normalisation(g.output_weight, maps[1])
 
     def _update_decoder(self, line: _Line) -> None:
-        start = self.gradients.hidden_weight.storage_offset()  # behind the intervals
+        start = self.gradients.hidden_weight.storage_offset()  # after the intervals
         count = self.flat.shape[1] - start
         decoder.adam_step[(_ceil(count, 1024), self.runs)](
             *(self.flat, self.moment1, self.moment2, self.gradient, self.rates),

@@ -1,7 +1,7 @@
-"""The parts of a GPU step that plain torch does well enough.
+"""The parts of a GPU step that are done by plain torch.
 
-Spectral normalisation, which only certified decoders need, and decoders too wide for the kernels
-of `decoder.py`. Every tensor has a leading run axis.
+Spectral normalisation, which only certified decoders need, and decoders that are too wide for the
+kernels of `decoder.py`. The first axis of every tensor is the run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ def decode_by_torch(
 ) -> dict[str, Tensor]:
     """As `decoder.decode_rows`, for hidden layers of any width.
 
-    rows: (runs,) in the batch; weights: the named parts with a leading run axis. Returns what
-    `decode_rows` fills, by name, with norm_sums (runs, 2 · hidden) and losses (runs,) complete.
+    rows: (runs,) rows in the batch; weights: `layout.Weights` with a first axis of runs. Returns
+    the arrays that `decode_rows` fills, by name, with norm_sums (runs, 2 · hidden) and losses
+    (runs,) summed over all rows.
     """
     code = torch.zeros_like(log_box)
     code[:, :, : n.units] = torch.softmax(log_box[:, :, : n.units], dim=2)
@@ -66,10 +67,9 @@ def decode_by_torch(
 
 
 class Linear(NamedTuple):
-    """A linear map in force: its matrix and, when spectrally normalised, by what.
+    """The effective matrix of a linear map and, if normalised, the norm and singular vectors.
 
-    weight: (runs, n, m); norm: (runs, 1, 1); left: (runs, n) and right: (runs, m), the singular
-    vectors of that norm.
+    weight: (runs, n, m); norm: (runs, 1, 1); left: (runs, n); right: (runs, m).
     """
 
     weight: Tensor

@@ -1,14 +1,13 @@
 """The training loop on a CUDA GPU: all runs in one launch, many steps in one captured graph.
 
-Runs train side by side along a leading run axis. A stretch of epochs is
-planned on the host (which rows, which learning rate, for every step and run), uploaded, and
-worked off by replaying the graph; the host hears of the losses once per stretch. A run that is
-through with its rows before the others sits out the rest of the epoch untouched, so that every
-run's result is what it would be alone.
+Runs train in parallel; the first axis of every array is the run. The host plans a chunk of epochs
+(rows and learning rate of every step and run), uploads the plan, and replays the graph; it reads
+the losses once per chunk. A run with fewer rows than the others does nothing in the remaining steps
+of an epoch, so that its result is the same as when it trains alone.
 
-Starts and epoch orders are those of the CPU. Only above `_HOST_ORDER_ROWS` rows, where drawing
-the permutations would take longer than training on them, they come from the GPU's generator,
-seeded from the run's own randomness.
+Initial parameters and epoch orders are the same as on the CPU. Only above `_HOST_ORDER_ROWS` rows,
+where drawing the permutations would take longer than training, the GPU draws them, with a generator
+seeded from the run's seed.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ except ImportError as error:
     ) from error
 
 _HOST_ORDER_ROWS = 20_000
-# A stretch of epochs ends in well under a second, so that an interrupt is heard soon.
-_STEPS_PER_STRETCH = 2048
-_ELEMENTS_PER_STRETCH = 2e11  # rows × units × features
-_ORDERS_PER_STRETCH = 8_000_000
+# A chunk takes well under a second, so that an interrupt takes effect soon.
+_STEPS_PER_CHUNK = 2048
+_ELEMENTS_PER_CHUNK = 2e11  # rows × units × features
+_ORDERS_PER_CHUNK = 8_000_000
 
 
 class GpuEngine:
-    """All runs at once on one CUDA device."""
+    """Trains all runs at once on one CUDA device."""
 
     is_compiled_by_numba = False
 
@@ -60,7 +59,7 @@ class GpuEngine:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> list[TrainedMember]:
-        """As `Engine.train`; `n_jobs` plays no part."""
+        """As `Engine.train`; `n_jobs` is ignored."""
         return train_members_on_gpu(runs, config, self._device, progress)
 
 
@@ -70,14 +69,15 @@ def train_members_on_gpu(
     device: str = "cuda",
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
-    """Train every run on one GPU with batch size and epochs as numbers, as `Engine.train` does."""
+    """Train every run on one GPU; batch size and epochs of the configuration must be numbers."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if not interpreted and not torch.cuda.is_available():
         raise InputError(
-            f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} sees none; "
+            f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} finds none; "
             "install a CUDA build of torch on a machine with an NVIDIA GPU, or use device='cpu'"
         )
-    # Runs beyond the safe range of the exponentials are rare and slow: they train by themselves.
+    # Runs with values beyond the safe range of the exponentials are rare and slow: they train
+    # separately.
     groups: dict[bool, list[int]] = {}
     for member, run in enumerate(runs):
         by_difference = largest_magnitude(run.rows) / config.temperature > SAFE_EXPONENT
@@ -112,23 +112,23 @@ def _train_together(
     plan = _Plan([len(run.rows) for run in runs], config)
     total_epochs = int(config.epochs)
     elements = len(runs) * plan.batch_size * shape.units * shape.features * plan.steps
-    stretch = int(
+    chunk = int(
         min(
             total_epochs,
-            _STEPS_PER_STRETCH // plan.steps,
-            _ELEMENTS_PER_STRETCH // elements,
-            _ORDERS_PER_STRETCH // sum(plan.n_rows),
+            _STEPS_PER_CHUNK // plan.steps,
+            _ELEMENTS_PER_CHUNK // elements,
+            _ORDERS_PER_CHUNK // sum(plan.n_rows),
         )
     )
-    stretch = max(stretch, 1)
-    orders = _Orders(rngs, plan.n_rows, stretch, device)
+    chunk = max(chunk, 1)
+    orders = _Orders(rngs, plan.n_rows, chunk, device)
     launch = Launch(
         [run.rows for run in runs],
         flat,
         singular,
         shape,
         plan.batch_size,
-        stretch * plan.steps,
+        chunk * plan.steps,
         orders.on_device,
         float(config.support_decay),
         float(config.interval_rate),
@@ -137,13 +137,13 @@ def _train_together(
 
     history = np.zeros((total_epochs, len(runs)))
     with ThreadPoolExecutor(1, thread_name_prefix="diffint-orders") as pool:
-        drawn = pool.submit(orders.draw, stretch)
-        for first in range(0, total_epochs, stretch):
-            epochs = min(stretch, total_epochs - first)
+        drawn = pool.submit(orders.draw, chunk)
+        for first in range(0, total_epochs, chunk):
+            epochs = min(chunk, total_epochs - first)
             drawn.result()
             orders.upload(epochs)
             launch.load(*plan.lines(first, epochs, orders.starts))
-            drawn = pool.submit(orders.draw, min(stretch, total_epochs - first - epochs))
+            drawn = pool.submit(orders.draw, min(chunk, total_epochs - first - epochs))
             launch.run(epochs * plan.steps)
             row_losses = launch.losses_of(epochs * plan.steps).reshape(epochs, plan.steps, -1)
             history[first : first + epochs] = row_losses.sum(axis=1) / plan.n_rows
@@ -153,7 +153,7 @@ def _train_together(
                 for run, loss in enumerate(losses):
                     report(run, float(loss))
     flat, support = launch.results()
-    if not np.abs(flat).max() < LARGEST_WEIGHT:  # true for NaN as well
+    if not np.abs(flat).max() < LARGEST_WEIGHT:  # also true for NaN
         raise diverged(total_epochs - 1, config)
     return [
         TrainedMember(
@@ -167,7 +167,7 @@ def _train_together(
 
 
 class _Plan:
-    """What every run does in every step of an epoch."""
+    """Rows and learning rates of every run in every step."""
 
     def __init__(self, n_rows: list[int], config: Config) -> None:
         batch_size = int(config.batch_size)
@@ -181,9 +181,9 @@ class _Plan:
     def lines(
         self, first_epoch: int, epochs: int, starts: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The plan and the rates of `epochs` epochs: (lines, runs, 2) and (lines, runs, 3).
+        """Plan (lines, runs, 2) and rates (lines, runs, 3) of `epochs` epochs, one line per step.
 
-        starts: (runs,) where each run's orders begin, one epoch after the other.
+        starts: (runs,) index of each run's first order; its epochs follow each other.
         """
         epoch = np.arange(epochs)[:, None, None]
         t = np.arange(self.steps)[None, :, None]
@@ -208,14 +208,14 @@ class _Plan:
 
 
 class _Orders:
-    """A permutation of every run's rows for each epoch of a stretch, in one device vector."""
+    """A permutation of every run's rows for each epoch of a chunk, in one vector on the device."""
 
     def __init__(
-        self, rngs: list[np.random.Generator], n_rows: list[int], stretch: int, device: str
+        self, rngs: list[np.random.Generator], n_rows: list[int], chunk: int, device: str
     ) -> None:
         self._rngs, self._n_rows = rngs, n_rows
-        ends = np.cumsum(n_rows) * stretch
-        self.starts = ends - np.array(n_rows) * stretch
+        ends = np.cumsum(n_rows) * chunk
+        self.starts = ends - np.array(n_rows) * chunk
         self.on_device = torch.zeros(int(ends[-1]), dtype=torch.int32, device=device)
         pinned = self.on_device.is_cuda
         self._host = torch.zeros(int(ends[-1]), dtype=torch.int32, pin_memory=pinned)
@@ -235,7 +235,7 @@ class _Orders:
                     host[at : at + n] = self._rngs[run].permutation(n)
 
     def upload(self, epochs: int) -> None:
-        """Put the drawn permutations on the device, and draw there the large ones."""
+        """Copy the drawn permutations to the device, and draw the large ones there."""
         for run, n in enumerate(self._n_rows):
             start, stop = int(self.starts[run]), int(self.starts[run]) + epochs * n
             if run not in self._generators:

@@ -1,1 +1,1 @@
-"""The definition, plain and in float64 or torch: what the fast engines are tested against."""
+"""The definition in plain NumPy (float64) and torch, which the fast engines are tested against."""

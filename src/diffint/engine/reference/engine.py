@@ -1,4 +1,4 @@
-"""The reference engine: plain torch, in the order of the definition. Slow; for comparison."""
+"""The reference engine: plain torch. Slow; for comparison with the fast engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReferenceEngine:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> list[TrainedMember]:
-        """As `Engine.train`; one thread, whatever `n_jobs` says."""
+        """As `Engine.train`; `n_jobs` is ignored."""
         return [self._train(i, run, config, progress) for i, run in enumerate(runs)]
 
     def _train(
@@ -30,7 +30,7 @@ class ReferenceEngine:
     ) -> TrainedMember:
         rng = np.random.default_rng(run.seed)
         start = initial_parameters(rng, run.rows, config)
-        rng.integers(2**63)  # other engines draw the start of their power iteration here
+        rng.integers(2**63)  # the other engines draw the seed of their power iteration here
         epochs, batch_size = int(config.epochs), min(int(config.batch_size), len(run.rows))
         network, support, history = train_eagerly(
             run.rows,

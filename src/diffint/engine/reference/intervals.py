@@ -1,4 +1,4 @@
-"""The definition, in float64 NumPy: what every fast version is tested against."""
+"""The interval layer in float64 NumPy: the definition that fast versions are tested against."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def log_memberships(
 def log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float
 ) -> Array:
-    """Σ_j log I_kj: how far inside each unit's box a row lies. → (rows, units)"""
+    """Σ_j log I_kj: the log membership of a row in each unit's box. → (rows, units)"""
     return np.asarray(log_memberships(x, lower, upper, temperature).sum(axis=2))
 
 
 def bounded_log_box_memberships(
     x: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any], temperature: float, floor: float
 ) -> Array:
-    """Σ_j log max(I_kj, floor): no single feature counts for much. → (rows, units)"""
+    """Σ_j log max(I_kj, floor): bounds the effect of a single feature. → (rows, units)"""
     logs = log_memberships(x, lower, upper, temperature)
     return np.asarray(np.maximum(logs, np.log(floor)).sum(axis=2))
 

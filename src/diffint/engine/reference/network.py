@@ -1,8 +1,8 @@
-"""The network and its training loop in plain torch: the definition of what is trained.
+"""The network and its training loop in plain torch: the definition of training.
 
-Readable top to bottom and slow: every (row, unit, feature) element is written to memory several
-times per step. `compiled/` trains the same network on the CPU; the tests compare them
-step by step, and the benchmarks measure against this one.
+Simple and slow: every (row, unit, feature) element is written to memory several times per step.
+`engine/cpu/` and `engine/gpu/` train the same network; the tests compare them step by step, and the
+benchmarks measure speed relative to this one.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class IntervalLayer(nn.Module):
         return self.memberships(x).log().sum(dim=2)
 
     def looseness(self, log_box: Tensor, code: Tensor) -> Tensor:
-        """Mean half-width, less twice the mean log membership of each row in its own boxes.
+        """Mean half-width minus twice the mean log membership of each row in its own boxes.
 
-        Small where intervals are as narrow as covering the rows allows. log_box, code: (rows,
-        units); the code only says whose boxes they are, and gets no gradient.
+        Small when intervals are narrow and still cover the rows. log_box, code: (rows, units); the
+        code weights the boxes and gets no gradient.
         """
         half_width = nn.functional.softplus(self.width_logit)
         covered = (code.detach() * log_box).sum(dim=1).mean() / self.center.shape[1]
@@ -54,7 +54,7 @@ class IntervalLayer(nn.Module):
 
 
 class Network(nn.Module):
-    """Interval bottleneck and decoder of one member. (rows, features) → the same"""
+    """Interval bottleneck and decoder of one member. (rows, features) → (rows, features)"""
 
     def __init__(self, start: Parameters, config: Config) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Network(nn.Module):
         return self.decoder(torch.softmax(self.intervals(x), dim=1))
 
     def parameters_as_arrays(self) -> Parameters:
-        """The weights in force, as NumPy arrays."""
+        """The effective weights (normalised if certified) as NumPy arrays."""
         layers = list(self.decoder)
         hidden, output = layers[0], layers[-1]
         norm = layers[1] if isinstance(layers[1], nn.LayerNorm) else None
@@ -113,7 +113,7 @@ def train_eagerly(
 ) -> tuple[Network, NDArray[np.float32], list[float]]:
     """Train on `rows` (rows, features), one epoch per permutation in `orders`.
 
-    In the precision of `rows` and `start`, float32 or float64. Returns the network, the
+    Computes in the precision of `rows` and `start`, float32 or float64. Returns the network, the
     bias-corrected support (units, features) and the loss of each epoch.
     """
     network = Network(start, config)

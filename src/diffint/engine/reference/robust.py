@@ -1,7 +1,7 @@
-"""Robust memberships, plain and in float64: the definition of responsibilities and own patterns.
+"""Robust memberships in float64: the definition of responsibilities and nearest patterns.
 
-A membership counts at least a floor, so that no single feature can rule a unit out: the units that
-match most of the row win.
+A membership below a floor counts as the floor, so that no single feature can exclude a unit: the
+units that match most features of the row have the largest membership.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ def robust_log_box(config: Config, member: Member, x: NDArray[Any]) -> Array:
 
 
 def robust_reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Array:
-    """What one member makes of rows, in its scaled units. → (rows, features)"""
+    """One member's reconstruction of rows, in its scaled units. → (rows, features)"""
     code = softmax(robust_log_box(config, member, x), axis=1)
     return member.decoder.reconstruct(code)
 
 
-def own_units(config: Config, member: Member, x: NDArray[Any]) -> NDArray[np.intp]:
-    """The pattern that each row comes nearest to. → (rows,)"""
+def nearest_units(config: Config, member: Member, x: NDArray[Any]) -> NDArray[np.intp]:
+    """The nearest pattern of each row. → (rows,)"""
     log_box = robust_log_box(config, member, x)
     return np.asarray(np.where(member.is_pattern, log_box, -np.inf).argmax(axis=1))
 
 
 def expected_and_responsibility(model: FittedModel, x: NDArray[Any]) -> tuple[Array, Array]:
-    """What the rest of each row calls for, in original units, and how far its values are from it.
+    """Value predicted from the rest of the row, in original units, and the distance from it.
 
-    The second is in scaled units, 0 where a cell is missing. → (rows, features) each
+    The distance is in scaled units, 0 where a cell is missing. → (rows, features) each
     """
-    distances, expectations, seeing = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape[1])
+    distances, expectations, n_seen = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape[1])
     for member in model.members:
         scaler = member.scaler
         value = scaler.transform(x)[1].astype(np.float64)
@@ -57,6 +57,6 @@ def expected_and_responsibility(model: FittedModel, x: NDArray[Any]) -> tuple[Ar
         distance += BEYOND_WEIGHT * np.abs(value - np.clip(value, scaler.lower, scaler.upper))
         distances += np.nan_to_num(distance)
         expectations += np.where(scaler.seen, scaler.to_original(expected), 0.0)
-        seeing += scaler.seen
-    count = np.maximum(seeing, 1.0)
-    return np.where(seeing > 0, expectations / count, np.nan), distances / count
+        n_seen += scaler.seen
+    count = np.maximum(n_seen, 1.0)
+    return np.where(n_seen > 0, expectations / count, np.nan), distances / count

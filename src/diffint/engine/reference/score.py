@@ -1,4 +1,4 @@
-"""The score's definition, plain and in float64: what kernels, parts and bounds are tested against.
+"""The score in float64: the definition that kernels, parts and bounds are tested against.
 
 A row is scaled, encoded as the softmax of its log box memberships, and decoded. A member's score
 is the mean absolute error over the row's present features; the score is the mean over the members.
@@ -24,12 +24,12 @@ def scores(model: FittedModel, x: NDArray[Any]) -> Array:
 
 
 def parts(model: FittedModel, x: NDArray[Any]) -> Array:
-    """What each feature adds to the score, 0 where it is missing. → (rows, features)"""
+    """Each feature's part of the score, 0 where it is missing. → (rows, features)"""
     return np.asarray(np.mean([member_parts(model.config, m, x) for m in model.members], axis=0))
 
 
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
-    """One member's error of every feature over the number of present ones. → (rows, features)"""
+    """One member's errors divided by the number of present features. → (rows, features)"""
     target = member.scaler.target(x, config.error).astype(np.float64)
     error = np.abs(target - reconstruction(config, member, x))
     present = (~np.isnan(error)).sum(axis=1, keepdims=True)
@@ -37,7 +37,7 @@ def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
 
 
 def reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Array:
-    """What one member makes of rows, in its scaled units. → (rows, features)"""
+    """One member's reconstruction of rows, in its scaled units. → (rows, features)"""
     encoded = member.scaler.transform(x)[0]
     code = codes(encoded, member.lower, member.upper, config.temperature)
     return member.decoder.reconstruct(code)

@@ -1,4 +1,4 @@
-"""The compiled network against the plain torch one, step by step."""
+"""Compiled training compared with plain torch, step by step."""
 
 from dataclasses import replace
 
@@ -8,7 +8,8 @@ import pytest
 from diffint.core.config import PAPER
 from diffint.engine.cpu.training import train_members
 from diffint.engine.interface import TrainingRun, epoch_orders
-from diffint.engine.parameters import Parameters, initial_parameters, inverse_softplus, softplus
+from diffint.engine.parameters import Parameters, initial_parameters
+from diffint.engine.reference import intervals as reference
 from diffint.engine.reference import network
 
 SMALL = replace(PAPER, n_units=21, hidden_width=19, learning_rate=1e-3, batch_size=16)
@@ -18,21 +19,21 @@ def make_rows(n_rows, n_features, missing, seed=0):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-1, 1, (n_rows, n_features)).astype(np.float32)
     rows[rng.random(rows.shape) < missing] = np.nan
-    rows[:, 0] = np.nan_to_num(rows[:, 0])  # no row without any value
+    rows[:, 0] = np.nan_to_num(rows[:, 0])  # every row has a value
     return rows
 
 
 def train_both(rows, config, epochs):
-    """(compiled result, eager network, support and history in float64) from one start."""
+    """(compiled result, torch network, support and history in float64) from the same start."""
     config = replace(config, epochs=epochs)
     seed = np.random.SeedSequence(7)
     compiled = train_members([TrainingRun(rows, seed)], config)[0]
     rng = np.random.default_rng(seed)
     start = initial_parameters(rng, rows, config)
-    rng.integers(2**63)  # the draw that seeds the certified decoder's singular vectors
+    rng.integers(2**63)  # `train_members` draws a seed for the singular vectors here
     steps = epochs * -(-len(rows) // config.batch_size)
     orders = epoch_orders(rng, len(rows), epochs)
-    # In float64: in float32, eager slopes of edges far away round to zero, ours do not.
+    # In float64, because torch in float32 rounds gradients of distant edges to zero.
     arrays = {name: array.astype(float) for name, array in start.arrays().items()}
     center, width_logit = arrays.pop("center"), arrays.pop("width_logit")
     start = Parameters(center, width_logit, type(start.decoder)(**arrays))
@@ -45,14 +46,14 @@ def train_both(rows, config, epochs):
 @pytest.mark.parametrize("temperature", [0.1, 0.01])
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 @pytest.mark.parametrize("init", ["gaussian", "data"])
-def test_every_step_is_the_eager_one(missing, temperature, schedule, init):
+def test_training_equals_torch(missing, temperature, schedule, init):
     config = replace(SMALL, temperature=temperature, schedule=schedule, init=init)
     rows = make_rows(45, 7, missing)
-    for epochs in (1, 4):  # 3 and 12 steps, the last of each epoch a partial batch
-        # Adam turns rounding of tiny slopes into parts of a step (of 1e-3); so does x/τ.
+    for epochs in (1, 4):  # 3 and 12 steps; the last batch of an epoch is smaller
+        # Adam amplifies rounding errors of tiny gradients up to a fraction of a step (of 1e-3).
         tolerance = (2e-5 if epochs == 1 else 2e-4) * (1 if temperature == 0.1 else 10)
-        compiled, eager, support, history = train_both(rows, config, epochs)
-        expected = eager.parameters_as_arrays()
+        compiled, torch_network, support, history = train_both(rows, config, epochs)
+        expected = torch_network.parameters_as_arrays()
         for name, array in compiled.parameters.arrays().items():
             np.testing.assert_allclose(array, expected.arrays()[name], atol=tolerance, err_msg=name)
         np.testing.assert_allclose(compiled.history, history, rtol=1e-5)
@@ -61,10 +62,10 @@ def test_every_step_is_the_eager_one(missing, temperature, schedule, init):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_the_coverage_term_is_the_eager_one(missing):
+def test_coverage_term_equals_torch(missing):
     config = replace(SMALL, init="data", coverage_weight=0.5, interval_rate=3.0)
-    compiled, eager, _, history = train_both(make_rows(45, 7, missing), config, 4)
-    expected = eager.parameters_as_arrays()
+    compiled, torch_network, _, history = train_both(make_rows(45, 7, missing), config, 4)
+    expected = torch_network.parameters_as_arrays()
     for name in ("center", "width_logit", "hidden_weight"):
         np.testing.assert_allclose(
             compiled.parameters.arrays()[name], expected.arrays()[name], atol=4e-4, err_msg=name
@@ -74,12 +75,12 @@ def test_the_coverage_term_is_the_eager_one(missing):
     assert np.abs(plain.parameters.width_logit - compiled.parameters.width_logit).max() > 5e-3
 
 
-def test_certified_training_follows_the_eager_one():
-    # Torch starts its power iteration at other vectors, so the two agree only closely.
+def test_certified_training_is_close_to_torch():
+    # Torch starts its power iteration with other vectors, so results differ slightly.
     config = replace(SMALL, decoder="certified")
-    compiled, eager, _, history = train_both(make_rows(45, 7, 0.1), config, 4)
+    compiled, torch_network, _, history = train_both(make_rows(45, 7, 0.1), config, 4)
     np.testing.assert_allclose(compiled.history, history, rtol=1e-3)
-    expected = eager.parameters_as_arrays()
+    expected = torch_network.parameters_as_arrays()
     difference = np.abs(compiled.parameters.center - expected.center)
     assert difference.mean() < 2e-4  # of 12 steps of 1e-3
     assert difference.max() < 6e-3
@@ -93,14 +94,14 @@ def test_certified_training_follows_the_eager_one():
 @pytest.mark.parametrize(("rows", "features", "units"), [(2, 1, 1), (5, 33, 3), (70, 2, 17)])
 def test_odd_sizes(rows, features, units):
     config = replace(SMALL, n_units=units, hidden_width=5)
-    compiled, eager, _, history = train_both(make_rows(rows, features, 0.0), config, 2)
+    compiled, torch_network, _, history = train_both(make_rows(rows, features, 0.0), config, 2)
     np.testing.assert_allclose(compiled.history, history, rtol=1e-5)
     np.testing.assert_allclose(
-        compiled.parameters.center, eager.parameters_as_arrays().center, atol=2e-5
+        compiled.parameters.center, torch_network.parameters_as_arrays().center, atol=2e-5
     )
 
 
-def test_members_are_independent_of_the_others_and_of_the_threads():
+def test_members_do_not_depend_on_other_members_or_threads():
     rows = make_rows(60, 4, 0.1)
     runs = [TrainingRun(rows[i:], np.random.SeedSequence(i)) for i in range(3)]
     config = replace(SMALL, epochs=3)
@@ -113,7 +114,7 @@ def test_members_are_independent_of_the_others_and_of_the_threads():
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
 @pytest.mark.parametrize("temperature", [0.1, 0.01])
-def test_threads_that_work_on_one_member_do_not_change_a_bit(decoder, temperature):
+def test_number_of_threads_changes_no_bit(decoder, temperature):
     run = TrainingRun(make_rows(90, 11, 0.1), np.random.SeedSequence(3))
     config = replace(SMALL, epochs=4, decoder=decoder, temperature=temperature, batch_size=40)
     alone = train_members([run], config, n_jobs=1)[0]
@@ -129,37 +130,16 @@ def test_support_is_bias_corrected():
     rows = make_rows(64, 3, 0.0)
     config = replace(SMALL, epochs=1, learning_rate=1e-12)
     result = train_members([TrainingRun(rows, np.random.SeedSequence(0))], config)[0]
-    from diffint.engine.reference import intervals as reference
-
     p = result.start
     half = p.half_width
     log_i = reference.log_memberships(rows, p.center - half, p.center + half, 0.1)
     np.testing.assert_allclose(result.support, np.exp(log_i).mean(axis=0), atol=0.02)
 
 
-def test_progress_is_told_of_every_epoch():
-    told = []
+def test_progress_is_called_after_every_epoch():
+    calls = []
     rows = make_rows(30, 3, 0.0)
     runs = [TrainingRun(rows, np.random.SeedSequence(i)) for i in range(2)]
-    train_members(runs, replace(SMALL, epochs=3), progress=lambda m, loss: told.append((m, loss)))
-    assert [m for m, _ in told] == [0, 0, 0, 1, 1, 1]
-    assert all(np.isfinite(loss) for _, loss in told)
-
-
-def test_data_start():
-    rows = make_rows(50, 4, 0.1)
-    config = replace(SMALL, init="data")
-    start = initial_parameters(np.random.default_rng(0), rows, config)
-    present = ~np.isnan(rows)
-    mean = np.nanmean(rows, axis=0)
-    for center in start.center:
-        distance = np.abs(np.where(present, rows, mean) - center).sum(axis=1)
-        assert distance.min() < 1e-5
-    np.testing.assert_allclose(
-        start.half_width, np.broadcast_to(np.nanstd(rows, axis=0), (21, 4)), rtol=1e-4
-    )
-
-
-def test_softplus_and_its_inverse():
-    y = np.array([1e-3, 0.05, 0.7, 5.0, 40.0])
-    np.testing.assert_allclose(softplus(inverse_softplus(y)), y, rtol=1e-5)
+    train_members(runs, replace(SMALL, epochs=3), progress=lambda m, loss: calls.append((m, loss)))
+    assert [m for m, _ in calls] == [0, 0, 0, 1, 1, 1]
+    assert all(np.isfinite(loss) for _, loss in calls)
