@@ -9,6 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from diffint import DiffInt
+from diffint.cli.demo import training_rows
 from diffint.core.formatting import number
 from diffint.tables.datasets import breast_cancer
 
@@ -19,8 +20,8 @@ NORMAL, ANOMALY, RANGE = "#0072b2", "#d55e00", "#9ecae1"  # safe for colour-blin
 def main() -> None:
     """Left: scores of the test rows; right: the reasons for one of them."""
     table = breast_cancer()
-    benign = np.flatnonzero(table.y == 0)
-    train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])
+    chosen = training_rows(table.y)  # the split of `diffint demo`
+    train, test = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     detector = DiffInt(random_state=0, false_positive_rate=0.05).fit(table.x[train])
     scores, labels = detector.anomaly_score(table.x[test]), table.y[test]
 
@@ -49,7 +50,7 @@ def main() -> None:
         right.text(-0.05, place, ends, ha="right", va="center", size=9)
     right.set_yticks(range(len(top)), [table.feature_names[j] for j in top])
     right.set(
-        title=f"Row {test[worst]} and the ranges it left",
+        title=f"Row {test[worst]} and the ranges it violates",
         xlabel="bar: range of the nearest pattern; diamond: this row",
         xticks=[],
         xlim=(-2.6, right.get_xlim()[1] + 0.6),

@@ -13,6 +13,7 @@ import pandas
 from PIL import Image
 
 from diffint import DiffInt
+from diffint.cli.demo import training_rows
 from diffint.show.report import ScoredTable, build_report
 from diffint.tables.datasets import breast_cancer
 
@@ -35,13 +36,13 @@ def main() -> None:
 def report() -> str:
     """The report on the rows that are not in the training set."""
     table = breast_cancer()
-    benign = np.flatnonzero(table.y == 0)
-    train, test = benign[:214], np.setdiff1d(np.arange(len(table.y)), benign[:214])
+    chosen = training_rows(table.y)  # the split of `diffint demo`
+    train, test = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     frame = pandas.DataFrame(table.x, columns=table.feature_names)
     detector = DiffInt(random_state=0, false_positive_rate=0.05).fit(frame.iloc[train])
     scores = detector.anomaly_score(frame.iloc[test])
     order = np.argsort(-scores, kind="stable")[: int((scores > -detector.offset_).sum())]
-    ids = tuple(str(row + 1) for row in test[order])
+    ids = tuple(str(row) for row in test[order])
     scored = ScoredTable("biopsies.csv", scores, table.x[test[order]], ids, table.y[test])
     return build_report(detector, scored)
 

@@ -76,7 +76,7 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("score", "{m}", "missing.csv"), "'missing.csv' does not exist"),
         (("score", "{m}", "{folder}"), "is a folder"),
         (("score", "missing.diffint", "{t}"), "no model file 'missing.diffint'"),
-        (("score", "{t}", "{t}"), "not a diffint model"),
+        (("score", "{t}", "{t}"), "not a model file"),
         (("score", "{cut}", "{t}"), "damaged"),
         (("score", "{m}", "{lacks}"), "lacks a column that the model needs: 'visits'"),
         (("score", "{m}", "{t}", "--id", "unknown"), "'unknown'"),
@@ -93,7 +93,7 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("fit", "{t}", "-o", "{new}", "--preset", "best"), "recommended"),
         (("fit", "{t}", "-o", "{new}", "--device", "abacus"), "device"),
         (("fit", "{words}", "-o", "{new}", "--label", "fraud"), "'no' in line 2"),
-        (("info", "{t}"), "not a diffint model"),
+        (("info", "{t}"), "not a model file"),
         (("nonsense",), "nonsense"),
     ],
 )
@@ -225,3 +225,21 @@ def test_too_few_rows_are_warned_of_once(run, tmp_path):
     assert "1 % of normal rows" not in done.stdout
     assert "rows left out." in done.stdout
     assert run("fit", table(tmp_path, "one.csv", "a\n1\n"), "-o", tmp_path / "n").code == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "t.csv", "-o", "t.csv", "--id", "payment"),
+        ("score", "m.diffint", "t.csv", "-o", "./t.csv"),
+        ("score", "m.diffint", "t.csv", "-o", "m.diffint"),
+        ("report", "m.diffint", "t.csv", "-o", "t.csv"),
+    ],
+)
+def test_an_input_is_never_overwritten(run, payments, command, monkeypatch):
+    monkeypatch.chdir(payments)
+    before = {path.name: path.read_bytes() for path in payments.iterdir() if path.is_file()}
+    done = run(*command)
+    assert done.code == 2
+    assert "is also an input and would be overwritten" in done.err
+    assert {p.name: p.read_bytes() for p in payments.iterdir() if p.is_file()} == before

@@ -111,7 +111,7 @@ class TestInvalidFiles:
     def test_garbage(self, tmp_path, content):
         path = tmp_path / "m"
         path.write_bytes(content)
-        with pytest.raises(ModelFileError, match="not a diffint model"):
+        with pytest.raises(ModelFileError, match="not a model file"):
             DiffInt.load(path)
 
     def test_another_safetensors_file(self, tmp_path):

@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+import diffint
 from diffint import DiffInt
 from diffint.core.config import Config
 from diffint.engine.reference.score import scores
@@ -29,16 +31,13 @@ def test_each_value_is_computed_once_per_member(fitted):
 
 def test_concurrent_threads_get_the_same_value(fitted):
     prepared = PreparedModel(fitted.model_)
-    made = []
 
     def make(config, member):
-        made.append(member)
         return object()
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: prepared.derived(make), range(64)))
     assert all(result is results[0] for result in results)
-    assert len(made) == len(fitted.model_.members)
 
 
 def test_the_same_members_with_another_configuration_score_differently(fitted, rows):
@@ -68,3 +67,20 @@ def test_derived_values_are_not_pickled(fitted, rows):
     prepared = pickle.loads(pickle.dumps(fitted.prepared))
     np.testing.assert_array_equal(anomaly_scores(prepared, rows), expected)
     assert isinstance(prepared.config, Config)
+
+
+def test_rows_of_another_width_are_refused(fitted, rows):
+    """The kernels trust the shape: other shapes would be read and written out of bounds."""
+    wide = DiffInt(**QUICK).fit(np.hstack([rows, rows]))
+    for ask in (
+        lambda x: wide.prepared.packed.scores(x),
+        lambda x: wide.prepared.packed.parts(x),
+        lambda x: wide.prepared.packed.explained(x),
+        lambda x: wide.prepared.packed.reconstructions(x),
+    ):
+        with pytest.raises(diffint.InputError, match="but the model has 10 features"):
+            ask(rows)
+    detector = DiffInt(**QUICK).fit(rows)
+    detector.model_ = wide.model_
+    with pytest.raises(diffint.InputError, match="but the model has 10 features"):
+        detector.match(rows)

@@ -65,6 +65,9 @@ class RegionCertificate(Immutable):
     n_boxes: int
     threshold: float | None = None
 
+    def __repr__(self) -> str:
+        return f"RegionCertificate(scores from {self.lower:.4g} to {self.upper:.4g})"
+
     def certainly_flagged(self, threshold: float | None = None) -> bool:
         """Whether every row in the region scores above the threshold."""
         return self.lower > self._threshold(threshold)

@@ -50,7 +50,7 @@ def demo(
     console = Console(highlight=False)
     console.width = max(console.width, 80)  # the width of the printed table
     table = breast_cancer()
-    train = _training_rows(table.y)
+    train = training_rows(table.y)
     test = np.flatnonzero(~train)
     console.print(
         f"Breast-cancer table: {len(table.x)} rows × {table.x.shape[1]} features. "
@@ -102,7 +102,7 @@ def demo(
     )
 
 
-def _training_rows(y: NDArray[np.int64]) -> NDArray[np.bool_]:
+def training_rows(y: NDArray[np.int64]) -> NDArray[np.bool_]:
     """A random 60 % of the normal rows."""
     rng = np.random.default_rng(_SEED)
     normal = np.flatnonzero(y == 0)
@@ -130,7 +130,7 @@ def _show_rows(
     labels: NDArray[np.int64],
     top: int,
 ) -> None:
-    """Print the rows with the highest scores and the features with the largest shares."""
+    """Print the rows with the highest scores and their most responsible features."""
     shown = np.argsort(-explanation.score, kind="stable")[:top]
     grid = Table(
         title=f"The {len(shown)} most anomalous test rows and their ranges",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.config import PRESETS, SETTINGS
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
-from ..tables.atomic_write import check_writable
+from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .streaming import check_columns
@@ -69,6 +69,7 @@ def fit(
     if output == "-":
         raise InputError("a model cannot be written to standard output; give a file with -o")
     check_writable(output)  # before the work, to fail early
+    check_not_an_input(output, table)
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ..core.formatting import counted
-from ..tables.atomic_write import atomic_write, check_writable
+from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
@@ -50,6 +50,7 @@ def report(
     detector = load_detector(model, jobs, fpr)
     if output != "-":
         check_writable(output)  # before the work, to fail early
+        check_not_an_input(output, model, table)
     how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"

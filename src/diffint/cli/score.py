@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..core.checks import resolve_jobs
 from ..core.errors import InputError
 from ..decide import thresholds
+from ..tables.atomic_write import check_not_an_input
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.files.writing import table_writer
 from . import arguments
@@ -68,6 +69,7 @@ def score(
 
     Example: diffint score payments.diffint new.parquet -o scores.parquet --flagged-only
     """
+    check_not_an_input(output, model, table)
     detector = load_detector(model, jobs, fpr)
     threshold = -detector.offset_
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:

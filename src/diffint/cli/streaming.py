@@ -82,7 +82,8 @@ def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:
     missing = [repr(name) for name in names if name not in table.columns]
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        existing = [repr(name) for name in table.columns[:5]] or ["none"]
+        unknown_first = sorted(table.columns, key=lambda name: name in names)
+        existing = [repr(name) for name in unknown_first[:5]] or ["none"]
         others = ", …" if len(table.columns) > 5 else ""
         raise InputError(
             f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that "

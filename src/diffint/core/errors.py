@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -39,7 +40,7 @@ class InputWarning(UserWarning):
     """The table was accepted, but part of it could not be used."""
 
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def warn(message: str, category: type[Warning]) -> None:

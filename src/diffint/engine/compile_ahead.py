@@ -236,10 +236,9 @@ class _CompilerPool:
     def __init__(self, size: int, kind: FitKind) -> None:
         self._messages: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
         self._size = min(max(size, 1), _MOST_PROCESSES)
-        paths = os.pathsep.join(path for path in sys.path if path)
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._command = [sys.executable, "-c", _START, paths, *(str(word) for word in kind)]
         self._processes: list[subprocess.Popen[str]] = []
-        self._readers: list[threading.Thread] = []
 
     def compile(self, kernels: Sequence[Kernel]) -> Iterator[Kernel]:
         """Yield each kernel once it is compiled; stops early if all processes have ended."""
@@ -268,9 +267,8 @@ class _CompilerPool:
         """Kill all processes."""
         for process in self._processes:
             process.kill()
-        for process, reader in zip(self._processes, self._readers, strict=True):
+        for process in self._processes:
             process.wait()
-            reader.join()  # ends when its process has ended
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):  # the process had not read all of its input
                     if pipe is not None:
@@ -289,16 +287,15 @@ class _CompilerPool:
             )
         except OSError:
             return None
-        reader = threading.Thread(target=self._read_messages, args=(process,), daemon=True)
-        reader.start()
-        self._processes.append(process)
-        self._readers.append(reader)
+        self._processes.append(process)  # at once, so that an interrupt finds it here
+        threading.Thread(target=self._read_messages, args=(process,), daemon=True).start()
         return process
 
     def _read_messages(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self._messages.put((process, line.strip()))
+        with contextlib.suppress(ValueError):  # `close` has closed it
+            for line in process.stdout:
+                self._messages.put((process, line.strip()))
         self._messages.put((process, _EXITED))
 
     def _send_next(

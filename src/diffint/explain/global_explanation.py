@@ -73,6 +73,12 @@ class GlobalExplanation(Immutable):
     n_rows: int
     n_members: int
 
+    def __repr__(self) -> str:
+        return (
+            f"GlobalExplanation({len(self.feature_names)} features, {int(self.is_pattern.sum())} "
+            f"patterns in {self.n_members} members)"
+        )
+
     @property
     def feature_order(self) -> NDArray[np.intp]:
         """(features,) features, most important first."""

@@ -69,6 +69,13 @@ class NearestNormal(Immutable):
         """(rows,) whether the row is normal, unchanged or after the changes."""
         return ~np.isnan(self.new_score)
 
+    def __repr__(self) -> str:
+        n_changed = sum(map(bool, self.changes))
+        return (
+            f"NearestNormal({len(self)} rows, {int(self.flagged.sum())} flagged, "
+            f"a change found for {n_changed})"
+        )
+
     def to_frame(self) -> pandas.DataFrame:
         """One line per change: row, feature, value, suggested, score, new_score."""
         import pandas

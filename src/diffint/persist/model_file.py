@@ -89,7 +89,8 @@ def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any
         fitted = _assemble(model, arrays)
     except SafetensorError as error:
         raise ModelFileError(
-            f"{str(path)!r} is not a diffint model, or is damaged ({error})"
+            f"{str(path)!r} is not a model file, or is damaged; model files are written by "
+            "`diffint fit` and `DiffInt.save`"
         ) from error
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r}: {error}") from None

@@ -7,9 +7,7 @@ which belongs to its user (an estimator, a server); no module has a cache. Threa
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeVar
 
 from ..core.config import Config
@@ -20,25 +18,29 @@ T = TypeVar("T")
 
 
 class PreparedMembers:
-    """Members and their configuration: all that scores and bounds need from a model."""
+    """Members and their configuration: all that scores and bounds need from a model.
+
+    No lock is held while something is computed, so that a process forked at that moment cannot
+    wait for it. Threads that need the same value at once may all compute it; the first one is kept.
+    """
 
     def __init__(self, config: Config, members: tuple[Member, ...]) -> None:
         self.config, self.members = config, members
         self._derived: dict[Any, Any] = {}
-        self._lock = threading.RLock()
 
     def derived(self, make: Callable[[Config, Member], T]) -> tuple[T, ...]:
         """make(config, member) of every member; computed once."""
-        with self._lock:
-            if make not in self._derived:
-                self._derived[make] = tuple(make(self.config, m) for m in self.members)
-            return self._derived[make]  # type: ignore[no-any-return]
+        return self._once(make, lambda: tuple(make(self.config, m) for m in self.members))
 
-    @cached_property
+    @property
     def packed(self) -> PackedMembers:
         """All members packed for the compiled code."""
-        with self._lock:
-            return PackedMembers(self.config, self.members)
+        return self._once(PackedMembers, lambda: PackedMembers(self.config, self.members))
+
+    def _once(self, key: Any, compute: Callable[[], T]) -> T:
+        if key not in self._derived:
+            self._derived.setdefault(key, compute())
+        return self._derived[key]  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         return type(self), (self.config, self.members)
@@ -53,10 +55,7 @@ class PreparedModel(PreparedMembers):
 
     def once(self, make: Callable[[FittedModel], T]) -> T:
         """make(model); computed once."""
-        with self._lock:
-            if make not in self._derived:
-                self._derived[make] = make(self.model)
-            return self._derived[make]  # type: ignore[no-any-return]
+        return self._once(make, lambda: make(self.model))
 
     def __reduce__(self) -> Any:
         return type(self), (self.model,)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..core.errors import InputError
+
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The path with links resolved; raises an error if no file can be written there."""
@@ -22,6 +24,17 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"{str(target)!r} is read-only; choose another name")
     return target
+
+
+def check_not_an_input(output: str, *inputs: str) -> None:
+    """Raise an error if the output is one of the input files, which would be overwritten."""
+    for path in inputs:
+        both_are_files = os.path.isfile(output) and os.path.isfile(path)
+        if both_are_files and os.path.samefile(output, path):
+            raise InputError(
+                f"the output {output!r} is also an input and would be overwritten; choose another "
+                "name"
+            )
 
 
 @contextmanager

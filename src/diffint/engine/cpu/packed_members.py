@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.config import Config
 from ...core.constants import MEMBERSHIP_FLOOR
+from ...core.errors import InputError
 from ...core.model import Member
 from . import explain_kernel, intervals, score_kernel, score_layout
 from .row_blocks import run_row_blocks
@@ -65,12 +66,11 @@ class PackedMembers:
 
     def __init__(self, config: Config, members: tuple[Member, ...]) -> None:
         n_units, n_features = members[0].center.shape
+        hidden_width = members[0].decoder.hidden_weight.shape[1]
         self.n_members, self.n_units, self.n_features = len(members), n_units, n_features
         scaler, decoder = members[0].scaler, members[0].decoder
         by_difference = bool(scaler.largest_input / config.temperature > intervals.SAFE_EXPONENT)
-        units, hidden, outputs = (
-            intervals.padded(n) for n in (n_units, config.hidden_width, n_features)
-        )
+        units, hidden, outputs = (intervals.padded(n) for n in (n_units, hidden_width, n_features))
         groups = intervals.padded(n_features, 4) // 4
 
         places = np.zeros(score_layout.N_PLACES, dtype=np.int64)
@@ -80,7 +80,7 @@ class PackedMembers:
         places[score_layout.OUTPUTS] = places[score_layout.CELLS] = outputs
         places[score_layout.TRUE_UNITS], places[score_layout.TRUE_HIDDEN] = (
             n_units,
-            config.hidden_width,
+            hidden_width,
         )
         places[score_layout.GROUPS], places[score_layout.CLIPS] = groups, scaler.clips
         places[score_layout.CERTIFIED] = not decoder.layer_norm
@@ -224,6 +224,7 @@ class PackedMembers:
         self, x: NDArray[Any], n_jobs: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The scores (rows,) and each feature's part of them (rows, features)."""
+        self._check(x)
         parts = np.empty(x.shape)
         return self._score(x, n_jobs, 0, self.n_members, parts=parts), parts
 
@@ -250,6 +251,7 @@ class PackedMembers:
         logs: NDArray[np.float32] = _NO_FLOATS,
     ) -> NDArray[np.float64]:
         """Run `score_kernel.score_rows` on all rows, with the members first..last."""
+        self._check(x)
         scores = np.empty(len(x))
 
         def score(address: int, count: int, start: int) -> None:
@@ -282,6 +284,7 @@ class PackedMembers:
         attribute: False for the patterns alone, in a fraction of the time; expected and
         responsibility are then empty.
         """
+        self._check(x)
         n_rows = len(x)
         result = Explained(
             np.empty(x.shape if attribute else (0, 0)),
@@ -310,6 +313,13 @@ class PackedMembers:
 
         run_row_blocks(explain, x, n_jobs)
         return result
+
+    def _check(self, x: NDArray[Any]) -> None:
+        """The kernels trust the shape of the rows; other shapes would be read out of bounds."""
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            raise InputError(
+                f"the rows have the shape {x.shape}, but the model has {self.n_features} features"
+            )
 
     def _take_scratch(self) -> _Scratch:
         """Scratch space that no other thread uses; append it to `_free_scratch` afterwards."""

@@ -115,7 +115,8 @@ class TableFile:
 
         def remedy(name: str) -> str:
             if can_ignore:
-                return f"leave the column out with --ignore {_quoted(name)}"
+                shown = _quoted(name)
+                return f"use --ignore {shown}, or --id {shown} if it contains the ids of the rows"
             return "correct the cell, or leave it empty if the value is missing"
 
         values = np.empty((batch.num_rows, len(columns)))
