@@ -56,7 +56,8 @@ def with_lists(text: str, names: set[str]) -> str:
     text = _HEADING.sub(lambda found: f"**{found['title']}**\n\n", text)
     lines: list[str] = []
     in_list = False
-    for line in text.splitlines():
+    source = text.splitlines()
+    for line, following in zip(source, [*source[1:], ""], strict=True):
         entry = _ENTRY.fullmatch(line)
         described = re.findall(r"\w+", entry["names"]) if entry else []
         # Attributes that `fit` sets end in an underscore; the class does not declare them.
@@ -64,7 +65,11 @@ def with_lists(text: str, names: set[str]) -> str:
             if not in_list:
                 lines.append("")
             shown = ", ".join(f"`{name}`" for name in described)
-            lines.append(f"- {shown}: {entry['text']}")
+            # In numpydoc form the type follows the name, and the description is indented.
+            typed = following.startswith("    ")
+            lines.append(
+                f"- {shown} ({entry['text']}):" if typed else f"- {shown}: {entry['text']}"
+            )
             in_list = True
         elif in_list and line.strip():
             lines.append(f"    {line.strip()}")
