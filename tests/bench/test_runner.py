@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from diffint.bench import runner
 from diffint.bench.baselines import chosen_methods
 from diffint.bench.grid import Grid, Limits, limit_was_raised
 from diffint.bench.protocol import find_tables
@@ -222,7 +223,8 @@ def test_no_row_is_lost_when_the_server_dies(folder: Path, tmp_path: Path) -> No
     assert len(rows) == 2 * 3 * 2 * 2
 
 
-def test_progress_is_reported(folder: Path, tmp_path: Path) -> None:
+def test_progress_is_reported(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(runner, "_DRAW_EVERY", 0.0)  # the runs end sooner than that
     events: list[Event] = []
     grid = Grid(
         find_tables(folder)[0],
