@@ -219,9 +219,12 @@ array([ 1, -1])
         scores : ndarray of shape (rows,)
             Higher is more anomalous. A row without any value scores 0.
         """
+        return self._scores(self._read(X))
+
+    def _scores(self, table: NDArray[np.floating[Any]]) -> Scores:
+        """Scores of a checked matrix, with a warning about rows without any value."""
         from .score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
-        table = self._read(X)
         scores = anomaly_scores(self.prepared, table, resolve_jobs(self.n_jobs))
         warn_of_blank_rows(count_blank_rows(self.model_, table, scores))
         return scores
@@ -360,7 +363,8 @@ array([ 1, -1])
         from .tables.atomic_write import atomic_write
 
         max_rows = check_count(max_rows, "rows")
-        table, scores = self._read(X), self.anomaly_score(X)
+        table = self._read(X)
+        scores = self._scores(table)
         flagged = np.flatnonzero(scores > -self.offset_)
         shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
         index = getattr(X, "index", None)
