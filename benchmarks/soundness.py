@@ -1,13 +1,15 @@
 """Check that certificates hold, and measure how tight they are.
 
-    python benchmarks/soundness.py --data FOLDER [--out docs/results/soundness.md]
+    python benchmarks/soundness.py --data FOLDER [--jobs N] [--out docs/results/soundness.md]
 
 FOLDER (or DIFFINT_ADBENCH) contains the ADBench tables (NN_name.npz). The recommended configuration
 is fitted on the inliers of the training part of the 60/40 split, seed 0. `certify` is checked on
 all test rows and a million random rows, many of them far outside the training range.
 `certify_region` is checked on random regions. In each, random rows and a gradient-based adversary
 (Adam, maximising and minimising the score through the network in float64) search for a score
-outside the bounds; the library scores all these rows. A violation is a computed score below a lower
+outside the bounds; the library scores all these rows. Then the same for detectors of many shapes,
+fitted on random tables (`soundness_shapes.py`), with rows at corners, units and training rows and
+in the neighbourhood of the best rows found. A violation is a computed score below a lower
 or above an upper bound, without any tolerance.
 """
 
@@ -17,7 +19,7 @@ import argparse
 import os
 import time
 import warnings
-from dataclasses import fields
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,10 @@ import torch
 
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
-from diffint.core.constants import MIN_MEMBERSHIP
-from diffint.core.model import FittedModel, Member
 from diffint.tables.datasets import adbench_files, read_adbench
+from score_search import TorchScore, follow_gradient
+from soundness_shapes import REGIONS as REGIONS_PER_SHAPE
+from soundness_shapes import Outcome, check_shapes
 
 CERTIFIED_TABLES = [
     *("4_breastw", "6_cardio", "7_Cardiotocography", "12_fault", "14_glass", "18_Ionosphere"),
@@ -155,63 +158,6 @@ def check_flags(files: dict[str, Path], lines: list[str]) -> None:
 # --- certify_region ----------------------------------------------------------------------------
 
 
-class TorchScore:
-    """The score of rows in original units, differentiable, in float64."""
-
-    def __init__(self, model: FittedModel) -> None:
-        self.temperature = model.config.temperature
-        self.normalises = model.config.decoder == "free"
-        self.members = [_tensors(member) for member in model.members]
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """x: (rows, features) → (rows,)"""
-        return torch.stack([self._member(t, x) for t in self.members]).mean(dim=0)
-
-    def _member(self, t: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        scaled = torch.where(t["known"], (x - t["offset"]) / t["divisor"], -1.0)
-        value = scaled.clamp(-1.0, 1.0)[:, None, :]
-        low = torch.sigmoid((value - t["lower"]) / self.temperature)
-        up = torch.sigmoid((t["upper"] - value) / self.temperature)
-        code = torch.softmax((low * up).clamp_min(MIN_MEMBERSHIP).log().sum(dim=2), dim=1)
-        hidden = code @ t["hidden_weight"] + t["hidden_bias"]
-        if self.normalises:
-            norm = torch.nn.functional.layer_norm
-            hidden = norm(hidden, hidden.shape[1:], t["norm_gain"], t["norm_shift"])
-        output = hidden.relu() @ t["output_weight"] + t["output_bias"]
-        return (scaled.clamp(-3.0, 3.0) - output).abs().mean(dim=1)
-
-
-def _tensors(member: Member) -> dict[str, torch.Tensor]:
-    """Arrays needed for the score; constant features (no divisor) are checked by random rows."""
-    arrays = {f.name: getattr(member.decoder, f.name) for f in fields(member.decoder)}
-    scaler, known = member.scaler, member.scaler.divisor > 0
-    arrays |= {"lower": member.lower, "upper": member.upper, "offset": scaler.offset}
-    arrays["divisor"] = np.where(known, scaler.divisor, 1.0)
-    tensors = {name: torch.from_numpy(a.astype(np.float64)) for name, a in arrays.items()}
-    return {**tensors, "known": torch.from_numpy(known)}
-
-
-def adversary(
-    score: TorchScore, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """All rows of the searches for the highest and the lowest score. → (rows, features)"""
-    place = torch.from_numpy(rng.random((2 * STARTS, len(low)))).requires_grad_()
-    sign = torch.ones(2 * STARTS, dtype=torch.float64)
-    sign[STARTS:] = -1.0
-    optimizer = torch.optim.Adam([place], lr=0.05)
-    start, span = torch.from_numpy(low), torch.from_numpy(high - low)
-    visited = []
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        rows = start + span * place
-        visited.append(rows.detach().numpy().copy())
-        (-(sign * score(rows))).sum().backward()
-        optimizer.step()
-        with torch.no_grad():
-            place.clamp_(0.0, 1.0)
-    return np.asarray(np.clip(np.concatenate(visited), low, high))
-
-
 def random_region(x: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Any:
     """A small box around a test row, some features beyond their range, or a box of any size."""
     d, span = x.shape[1], np.ptp(x, axis=0) + 1e-9
@@ -270,8 +216,9 @@ def check_regions(files: dict[str, Path], lines: list[str]) -> int:
                 rows = low + (high - low) * rng.random((SAMPLES, len(low)))
                 ends = rng.random(rows.shape) < rng.random((SAMPLES, 1)) / 2
                 rows = np.where(ends, np.where(rng.random(rows.shape) < 0.5, low, high), rows)
+                starts = rng.random((STARTS, len(low)))
                 scores = detector.anomaly_score(
-                    np.concatenate([rows, adversary(score, low, high, rng)])
+                    np.concatenate([rows, follow_gradient(score, low, high, starts, STEPS)])
                 )
                 for region in (plain, finer):
                     broken += int(((scores < region.lower) | (scores > region.upper)).sum())
@@ -297,6 +244,39 @@ def check_regions(files: dict[str, Path], lines: list[str]) -> int:
     return total
 
 
+def check_many_shapes(count: int, jobs: int, lines: list[str]) -> int:
+    """Add one line per kind of detector; return the number of regions with a violation."""
+    emit(
+        lines,
+        "## `certify_region` over many shapes",
+        "",
+        f"{count} detectors on random tables: 2–60 features, 1–200 units, hidden width 2–64, "
+        "temperature 0.01–0.5, every scaling and error, both decoders, 1–3 members; "
+        f"{REGIONS_PER_SHAPE} regions each, bounds without splits and with up to 16.",
+        "",
+        "| detectors | regions | with pinned features | rows scored | regions with a violation |",
+        "|---|---|---|---|---|",
+    )
+    outcomes = check_shapes(count, seed=0, jobs=jobs)
+    kinds: dict[str, Callable[[Outcome], bool]] = {
+        "free decoder": lambda o: not o.certified,
+        "certified decoder": lambda o: o.certified,
+        "at most 10 units": lambda o: o.few_units,
+        "temperature below 0.05": lambda o: o.low_temperature,
+        "all": lambda _: True,
+    }
+    for kind, belongs in kinds.items():
+        chosen = [o for o in outcomes if belongs(o)]
+        counts = [sum(getattr(o, n) for o in chosen) for n in ("regions", "pinned", "rows")]
+        broken = sum(o.broken for o in chosen)
+        emit(lines, f"| {kind} | {' | '.join(f'{c:,}' for c in counts)} | **{broken}** |")
+    for outcome in outcomes:
+        if outcome.broken:
+            emit(lines, "", outcome.worst)
+    emit(lines, "")
+    return sum(o.broken for o in outcomes)
+
+
 def emit(lines: list[str], *more: str) -> None:
     """Print lines and add them to `lines` for the file."""
     for line in more:
@@ -308,6 +288,8 @@ def main() -> None:
     """Run all checks, print and write the results, and fail if there is a violation."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
+    parser.add_argument("--shapes", type=int, default=400, help="Detectors with random settings")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="Processes")
     parser.add_argument("--out", type=Path, help="Markdown file to write")
     options = parser.parse_args()
     if options.data is None:
@@ -331,6 +313,7 @@ def main() -> None:
     total = check_certificates(files, lines)
     check_flags(files, lines)
     total += check_regions(files, lines)
+    total += check_many_shapes(options.shapes, options.jobs, lines)
     print(f"{time.perf_counter() - started:.0f} s")
     if options.out:
         options.out.write_text("\n".join(lines).rstrip() + "\n")

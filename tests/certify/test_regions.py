@@ -94,6 +94,30 @@ def test_a_search_finds_no_score_outside_the_bounds(n_features, units, decoder):
             assert region.lower <= climb(detector, start, lower, upper, -1.0, rng)
 
 
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+@pytest.mark.parametrize("units", [2, 5])
+def test_bounds_hold_where_one_unit_dominates(decoder, units):
+    """Few units and a low temperature: pinned features can leave the code to a single unit."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 20)) + 3 * rng.normal(size=(4, 20))[rng.integers(4, size=150)]
+    settings = {**QUICK, "n_units": units, "n_members": 1, "epochs": 40, "temperature": 0.02}
+    detector = DiffInt(**settings, decoder=decoder).fit(x)
+    member = detector.model_.members[0]
+    ends = np.concatenate([member.scaler.to_original(a) for a in (member.lower, member.upper)])
+    for _ in range(30):
+        lower, upper = x.min(axis=0), x.max(axis=0)
+        pinned = rng.random(20) < 0.5
+        lower[pinned] = upper[pinned] = x[rng.integers(len(x))][pinned]
+        region = detector.certify_region(lower, upper)
+        at_units = np.clip(
+            ends[rng.integers(len(ends), size=(300, 1)), np.arange(20)], lower, upper
+        )
+        tried = np.concatenate([at_units, rows_in(lower, upper, x, rng, 300)])
+        scores = detector.anomaly_score(tried)
+        assert region.lower <= scores.min()
+        assert scores.max() <= region.upper
+
+
 @pytest.fixture(scope="module", params=["free", "certified"])
 def detector(request, rows):
     return DiffInt(**{**QUICK, "epochs": 40}, decoder=request.param).fit(rows)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from ..core.config import Config
 from ..core.constants import MIN_MEMBERSHIP, NORM_EPSILON
@@ -258,8 +258,7 @@ class _HiddenLayer:
         """
         if self.normalises:
             squares = _squares(centered)
-            least, most = (s.sum(axis=1, keepdims=True) - s for s in squares)
-            least = np.maximum(least, 0.0)
+            least, most = (_combine_others(np.add, s, 0.0) for s in squares)
             error = self.stretch_error + SLIGHT
             low = self._normalised(centered.low, np.where(centered.low > 0, most, least))
             high = self._normalised(centered.high, np.where(centered.high > 0, least, most))
@@ -315,10 +314,19 @@ def _share(own: Array, others: Array) -> Array:
 
     own, others: (boxes, units) → (boxes, units)
     """
-    largest = others.max(axis=1, keepdims=True)
-    weights = np.exp(others - largest)
-    rest = np.maximum(weights.sum(axis=1, keepdims=True) - weights, 0.0)
-    return np.asarray(1.0 / (1.0 + rest * np.exp(np.minimum(largest - own, 700.0))))
+    return np.asarray(expit(own - _combine_others(np.logaddexp, others, -np.inf)))
+
+
+def _combine_others(combine: np.ufunc, values: Array, nothing: float) -> Array:
+    """Combine, for each value, all other values of its row. values: (boxes, n) → (boxes, n)
+
+    Taking the own value out of the total instead would cancel where it dominates: what is left of
+    the others could be far too small, and a bound based on it wrong.
+    """
+    edge = np.full((len(values), 1), nothing)
+    before = combine.accumulate(np.hstack([edge, values[:, :-1]]), axis=1)
+    after = combine.accumulate(np.hstack([edge, values[:, :0:-1]]), axis=1)[:, ::-1]
+    return np.asarray(combine(before, after))
 
 
 def _most(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
