@@ -24,7 +24,7 @@ from .core.errors import InputError
 from .decide import thresholds
 from .engine.devices import resolve_device
 from .tables.frames import feature_names as names_of
-from .tables.frames import read_anomalies, read_table
+from .tables.frames import read_anomalies, read_groups, read_table
 
 if TYPE_CHECKING:
     import pandas
@@ -138,7 +138,7 @@ array([ 1, -1])
 
     # --- Fitting ---------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, anomalies: Any = None) -> DiffInt:
+    def fit(self, X: Any, y: Any = None, anomalies: Any = None, groups: Any = None) -> DiffInt:
         """Fit the detector on normal rows.
 
         Parameters
@@ -149,6 +149,12 @@ array([ 1, -1])
             Present for compatibility with scikit-learn.
         anomalies : array-like of shape (rows,), default=None
             True/False or 0/1 per row. Rows marked as anomalies are left out of training.
+        groups : array-like of shape (rows,), default=None
+            A label of any type per row, for rows that are not independent: measurements of one
+            subject, machine or day have the same label. Rows of one group are never split between
+            training and calibration and count once in the threshold, so that false-positive rate
+            and p-values hold for rows of new groups. By default, rows that are equal or nearly
+            equal are groups; if these are independent, give every row a label of its own.
 
         Returns
         -------
@@ -163,12 +169,14 @@ array([ 1, -1])
         n_jobs = resolve_jobs(self.n_jobs)
         seed = _seed_sequence(self.random_state)
         table = read_table(self, X, reset=True)
-        mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
+        index = getattr(X, "index", None)
+        mask = read_anomalies(anomalies, len(table), index)
+        codes = read_groups(groups, len(table), index)
         epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)
         model = fit_model(
-            Task(table, mask, seed),
+            Task(table, mask, seed, codes),
             names_of(self),
             config,
             device=device,

@@ -8,8 +8,12 @@ from diffint.core.calibration import Calibration
 SCORES = st.lists(st.integers(0, 20), min_size=1, max_size=60)
 
 
-def calibration(scores):
-    return Calibration("holdout", np.sort(np.array(scores, dtype=float)))
+def calibration(scores, groups=None):
+    """A calibration of scores, each in a group of its own unless `groups` says otherwise."""
+    order = np.argsort(scores, kind="stable")
+    groups = np.arange(len(scores)) if groups is None else np.asarray(groups)
+    sizes = np.bincount(groups)[groups]
+    return Calibration("holdout", np.array(scores, dtype=float)[order], sizes[order])
 
 
 @settings(deadline=None)
@@ -19,16 +23,31 @@ def test_p_values_match_their_definition(calibrating, scores):
     np.testing.assert_allclose(calibration(calibrating).p_values(np.array(scores)), expected)
 
 
+GROUPED = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8)), min_size=1, max_size=60)
+
+
+@settings(deadline=None)
+@given(calibrating=GROUPED, scores=SCORES)
+def test_in_groups_each_group_counts_once(calibrating, scores):
+    c = calibration(*zip(*calibrating, strict=True))
+    names = {group for _, group in calibrating}
+    assert c.n_groups == len(names)
+    for score, p_value in zip(scores, c.p_values(np.array(scores)), strict=True):
+        shares = [np.mean([s >= score for s, g in calibrating if g == name]) for name in names]
+        assert p_value == pytest.approx((1 + sum(shares)) / (1 + len(names)))
+
+
 @settings(deadline=None, max_examples=300)
-@given(calibrating=SCORES, rate=st.floats(0.001, 0.999))
-def test_flagged_exactly_where_p_is_at_most_the_rate(calibrating, rate):
-    c = calibration(calibrating)
+@given(calibrating=GROUPED, grouped=st.booleans(), rate=st.floats(0.001, 0.999))
+def test_flagged_exactly_where_p_is_at_most_the_rate(calibrating, grouped, rate):
+    calibrating, groups = zip(*calibrating, strict=True)
+    c = calibration(calibrating, groups if grouped else None)
     scores = np.arange(-1, 23) + 0.5 * np.arange(24) % 1
     above = scores > c.threshold(rate)
     if c.reaches(rate):
         np.testing.assert_array_equal(above, c.p_values(scores) <= rate)
     else:
-        assert 1 / (1 + len(calibrating)) > rate
+        assert 1 / (1 + c.n_groups) > rate
         assert c.threshold(rate) == max(calibrating)
 
 

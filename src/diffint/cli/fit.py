@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from pyarrow import ArrowException
 
 from ..core.config import PRESETS, SETTINGS
 from ..core.errors import InputError
@@ -38,6 +39,14 @@ def fit(
         ),
     ] = None,
     id_column: arguments.Id = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column that is equal for rows that belong together (one subject, machine or "
+            "day), so that the threshold holds for new ones. Not a feature.",
+        ),
+    ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column to leave out; repeatable.")
     ] = None,
@@ -81,24 +90,25 @@ def fit(
     )
     how = ReadingOptions(kind, separator, decimal, encoding)
     with open_table(table, how) as file:
-        if label is not None and label == id_column:
-            raise InputError(f"{label!r} cannot be both the label and the id column")
+        if label is not None and label in (id_column, group):
+            other = "id" if label == id_column else "group"
+            raise InputError(f"{label!r} cannot be both the label and the {other} column")
         check_columns(file, ignore or [], "--ignore names")
-        check_columns(file, [id_column] if id_column else [], "--id names")
-        check_columns(file, [label] if label else [], "--label names")
         unused = dict.fromkeys(ignore or [], "--ignore")
-        unused |= {id_column: "--id"} if id_column else {}
-        unused |= {label: "the label"} if label else {}
+        for column, option in ((id_column, "--id"), (group, "--group"), (label, "--label")):
+            if column is not None:
+                check_columns(file, [column], f"{option} names")
+                unused[column] = "the label" if option == "--label" else option
         features = [column for column in file.columns if column not in unused]
         if not features:
             raise InputError(f"{file.name} has no column left to learn from")
-        values, anomalies = _read(file, features, label)
+        rows = _read(file, features, label, group)
 
     import pandas
 
-    frame = pandas.DataFrame(values, columns=features, copy=False)
-    accuracy = [] if label is None else [_accuracy(detector, frame, anomalies)]
-    detector.fit(frame, anomalies=anomalies)
+    frame = pandas.DataFrame(rows.values, columns=features, copy=False)
+    accuracy = [] if label is None else [_accuracy(detector, frame, rows)]
+    detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups)
     detector.id_column_ = id_column
     detector.save(output)
     training = detector.model_.training
@@ -119,7 +129,8 @@ def fit(
     elif calibration.reaches(fpr):
         meaning = f"{number(100 * fpr)} % of normal rows"
     else:
-        meaning = f"the highest score of {counted(len(calibration.scores), 'row')} left out"
+        left_out = counted(calibration.n_groups, calibration.unit)
+        meaning = f"the highest score of {left_out} left out"
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
     lines.append(f"Model file: {output}")
     for line in lines:
@@ -136,12 +147,19 @@ def _settings(preset: str, decoder: str | None, epochs: str | None) -> dict[str,
     return settings
 
 
-def _read(
-    file: TableFile, features: list[str], label: str | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """All rows (rows, features), and which of them are known anomalies (rows,)."""
-    parts, marks = [], []
-    for first, batch in file.batches(features + ([label] if label else [])):
+class _Rows(NamedTuple):
+    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group"""
+
+    values: NDArray[np.float64]
+    anomalies: NDArray[np.bool_]
+    groups: Any
+
+
+def _read(file: TableFile, features: list[str], label: str | None, group: str | None) -> _Rows:
+    """All rows of a file, which of them are known anomalies, and their groups."""
+    parts, marks, groups = [], [], []
+    others = [column for column in (label, group) if column is not None]
+    for first, batch in file.batches([*features, *others]):
         parts.append(file.numbers(batch, features, first, can_ignore=True))
         mark = file.numbers(batch, [label], first)[:, 0] if label else np.zeros(batch.num_rows)
         wrong = np.flatnonzero((mark != 0) & (mark != 1))
@@ -152,32 +170,62 @@ def _read(
                 f"{file.where(first + int(wrong[0]))}; it must be 0 or 1 (or false, true)"
             )
         marks.append(mark == 1)
+        if group is not None:
+            groups.append(_group_labels(file, batch, group, first))
     values = np.concatenate(parts)
     if len(values) < 2:
         raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
-    return values, np.concatenate(marks)
+    return _Rows(values, np.concatenate(marks), np.concatenate(groups) if groups else None)
 
 
-def _accuracy(detector: DiffInt, frame: Any, anomalies: NDArray[np.bool_]) -> str:
+def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
+    """The labels of a batch's rows as text, so that all batches agree. → (rows,)"""
+    column = batch.column(group)
+    try:
+        labels = column.cast("string").to_numpy(zero_copy_only=False)
+    except (NotImplementedError, ArrowException) as error:
+        raise InputError(
+            f"{file.name}: the group {group!r} has type {column.type}, which cannot be compared; "
+            "name a column of text or numbers"
+        ) from error
+    missing = np.flatnonzero([label is None or not label.strip() for label in labels])
+    if len(missing):
+        raise InputError(
+            f"{file.name}: the group {group!r} is missing {file.where(first + int(missing[0]))}; "
+            "give every row a group"
+        )
+    return np.asarray(labels)
+
+
+def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
     """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score
-    from sklearn.model_selection import train_test_split
+    from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
+    anomalies, groups = rows.anomalies, rows.groups
     n_known = int(anomalies.sum())
+    too_few = f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     if n_known < 2 or (~anomalies).sum() < 20:
-        return f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
-    train, test = train_test_split(
-        np.arange(len(frame)),
-        test_size=_HELD_OUT,
-        random_state=detector.random_state,
-        stratify=anomalies,
-    )
+        return too_few
+    seed = detector.random_state
+    if groups is None:
+        train, test = train_test_split(
+            np.arange(len(frame)), test_size=_HELD_OUT, random_state=seed, stratify=anomalies
+        )
+    else:
+        folds = StratifiedGroupKFold(round(1 / _HELD_OUT), shuffle=True, random_state=seed)
+        if len(np.unique(groups)) < folds.get_n_splits():
+            return too_few
+        train, test = next(folds.split(frame, anomalies, groups))
     normal = train[~anomalies[train]]
-    scores = clone(detector).fit(frame.iloc[normal]).anomaly_score(frame.iloc[test])
+    fitted = clone(detector).fit(
+        frame.iloc[normal], groups=None if groups is None else groups[normal]
+    )
+    scores = fitted.anomaly_score(frame.iloc[test])
     truth = anomalies[test]
     if truth.all() or not truth.any():
-        return f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
+        return too_few
     return (
         f"On {len(test):,} rows held out ({counted(int(truth.sum()), 'anomaly')}), with a fit "
         f"without them: AUROC {roc_auc_score(truth, scores):.3f}, average precision "

@@ -32,12 +32,15 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
                     "calibration": {
                         "kind": fitted.calibration.kind,
                         "rows": len(fitted.calibration.scores),
+                        "groups": fitted.calibration.n_groups,
                     },
                 },
                 indent=2,
             )
         )
         return
+    calibration = fitted.calibration
+    in_groups = f" in {counted(calibration.n_groups, 'group')}" if calibration.grouped else ""
     names = list(fitted.feature_names)
     more = f", … ({len(names) - 10:,} more)" if len(names) > 10 else ""
     lines = {
@@ -50,7 +53,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         f"diffint {training.version}",
         "threshold": f"{number(-detector.offset_)} (false-positive rate "
         f"{number(detector.false_positive_rate)}, calibrated on "
-        f"{counted(len(fitted.calibration.scores), 'score')}: {fitted.calibration.kind})",
+        f"{counted(len(calibration.scores), 'score')}{in_groups}: {calibration.kind})",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
     width = max(len(name) for name in lines)

@@ -33,11 +33,11 @@ def p_values(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.float
 def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
     """Warn if there are too few calibration scores for any p-value as small as `rate`."""
     if not calibration.reaches(rate):
-        rows = counted(len(calibration.scores), "calibration row")
+        found = counted(calibration.n_groups, f"calibration {calibration.unit}")
         needed = math.ceil(1 / rate) - 1
-        are = "is" if len(calibration.scores) == 1 else "are"
+        are = "is" if calibration.n_groups == 1 else "are"
         warn(
-            f"{rows} {are} too few for a false-positive rate of {rate:g}, which needs at least "
+            f"{found} {are} too few for a false-positive rate of {rate:g}, which needs at least "
             f"{needed:,}: the threshold is their largest score; fit on more rows or raise "
             "false_positive_rate",
             CalibrationWarning,

@@ -34,10 +34,13 @@ from ..score.scoring import anomaly_scores
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
+from .row_groups import RowGroups, find_row_groups
 from .sampling import Rows, at_most
 
 LEFT_OUT_SHARE = 0.2  # share of the rows left out for calibration
-_FEWEST_ROWS_TO_SPLIT = 5
+_FEWEST_ROWS_TO_SPLIT = 5  # or groups of rows
+_COPIES_SHARE = 0.05  # largest share of copied rows without a warning
+_EQUAL_SHARE = 0.2  # largest share of rows that may be copies without a warning
 _FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
 _LEAST_FALL = 1e-6  # smallest relative decrease of the loss without a warning
 _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without a warning
@@ -47,12 +50,14 @@ _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without
 class Split:
     """Indices of the rows each member is trained on, and of those left out.
 
-    kind: "members", "holdout" or "training".
+    kind: "members", "holdout" or "training". groups: (all rows,) the group of each row; rows of one
+    group are never split.
     """
 
     kind: str
     train: list[Rows]
     left_out: list[Rows]
+    groups: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,14 @@ class Task:
     """What to fit.
 
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
-    source of randomness.
+    source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
+    rows.
     """
 
     x: NDArray[Any]
     anomalies: NDArray[np.bool_]
     seed: np.random.SeedSequence
+    groups: NDArray[np.intp] | None = None
 
 
 def fit_model(
@@ -128,7 +135,10 @@ class _SplitTask:
             )
         _warn_about_table(x, self.usable, feature_names, self.n_blank)
         self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
-        self.split = split_rows(self.usable, config, np.random.default_rng(self._split_seed))
+        groups = np.zeros(len(x), dtype=np.intp)
+        groups[self.usable] = self._groups()
+        rng = np.random.default_rng(self._split_seed)
+        self.split = split_rows(self.usable, groups, config, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]))
         self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
         self.runs = [
@@ -137,6 +147,16 @@ class _SplitTask:
                 self.scalers, self.split.train, member_seeds, strict=True
             )
         ]
+
+    def _groups(self) -> NDArray[np.intp]:
+        """The group of each usable row, with warnings about rows that are not independent."""
+        if self.task.groups is not None:
+            return self.task.groups[self.usable]
+        if self.config.calibration == "training":  # no row is left out
+            return np.arange(len(self.usable))
+        found = find_row_groups(self.task.x[self.usable])
+        _warn_about_groups(found)
+        return found.codes
 
     @property
     def by_difference(self) -> bool:
@@ -179,33 +199,40 @@ class _SplitTask:
         )
 
 
-def split_rows(usable: Rows, config: Config, rng: np.random.Generator) -> Split:
+def split_rows(
+    usable: Rows, groups: NDArray[np.intp], config: Config, rng: np.random.Generator
+) -> Split:
     """Choose the training rows of each member.
 
-    With calibration by members, each leaves out another window of a random order of the rows; the
-    windows are spaced evenly.
+    usable: (rows,) indices; groups: (all rows,). With calibration by members, each member leaves
+    out another window of a random order of the groups; the windows are spaced evenly.
     """
     n_rows, n_members = len(usable), config.n_members
-    n_left = int(LEFT_OUT_SHARE * n_rows)
-    if config.calibration == "training" or n_rows < _FEWEST_ROWS_TO_SPLIT:
+    names, group_of = np.unique(groups[usable], return_inverse=True)
+    if config.calibration == "training" or len(names) < _FEWEST_ROWS_TO_SPLIT:
         if config.calibration != "training":
+            kind = "row" if len(names) == n_rows else "group"
             warn(
-                f"{n_rows} rows are too few to leave some out for calibration; the threshold is "
-                "computed from the training rows and is optimistic",
+                f"{counted(len(names), kind)} {'is' if len(names) == 1 else 'are'} too few to "
+                "leave some out for calibration; the threshold is computed from the training rows "
+                "and is optimistic",
                 CalibrationWarning,
             )
         nothing = np.empty(0, dtype=np.intp)
-        return Split("training", [usable] * n_members, [nothing] * n_members)
-    order = rng.permutation(usable)
+        return Split("training", [usable] * n_members, [nothing] * n_members, groups)
+    rank = np.argsort(rng.permutation(len(names)))[group_of.ravel()]  # of each row's group
+    n_left = int(LEFT_OUT_SHARE * len(names))
+
+    def leave_out(first: int) -> tuple[Rows, Rows]:
+        rolled = (rank - first) % len(names)
+        is_out = rolled < n_left
+        return usable[~is_out], usable[np.argsort(rolled, kind="stable")[: is_out.sum()]]
+
     if config.calibration == "holdout":
-        left, kept = order[:n_left], np.sort(order[n_left:])
-        return Split("holdout", [kept] * n_members, [left] * n_members)
-    train, left_out = [], []
-    for member in range(n_members):
-        rolled = np.roll(order, -(member * n_rows // n_members))
-        left_out.append(rolled[:n_left])
-        train.append(np.sort(rolled[n_left:]))
-    return Split("members", train, left_out)
+        kept, left = leave_out(0)
+        return Split("holdout", [kept] * n_members, [left] * n_members, groups)
+    windows = [leave_out(member * len(names) // n_members) for member in range(n_members)]
+    return Split("members", [kept for kept, _ in windows], [left for _, left in windows], groups)
 
 
 def calibrate(
@@ -218,13 +245,40 @@ def calibrate(
             rows = at_most(rows, MAX_SCORES, rng)
             total[rows] += prepared.packed.member_scores(x[rows], i, n_jobs)
             count[rows] += 1
-        scores = total[count > 0] / count[count > 0]
-        scores = rng.permutation(scores)[:MAX_SCORES]
+        rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
+        scores = total[rows] / count[rows]
     else:
         source = split.left_out[0] if split.kind == "holdout" else split.train[0]
         rows = at_most(source, MAX_SCORES, rng)
         scores = anomaly_scores(prepared, x[rows], n_jobs)
-    return Calibration(split.kind, np.sort(scores))
+    order = np.argsort(scores, kind="stable")
+    group_of = np.unique(split.groups[rows], return_inverse=True)[1].ravel()
+    return Calibration(split.kind, scores[order], np.bincount(group_of)[group_of][order])
+
+
+def _warn_about_groups(found: RowGroups) -> None:
+    n_rows, remedy = len(found.codes), "groups in Python, --group on the command line"
+    if found.n_copies > _COPIES_SHARE * n_rows:
+        warn(
+            f"{found.n_copies:,} of {counted(n_rows, 'training row')} repeat other rows exactly or "
+            "nearly; copies are left out together and count once in the threshold. If they are "
+            f"independent observations, give every row a group of its own ({remedy})",
+            CalibrationWarning,
+        )
+    if found.n_equal > _EQUAL_SHARE * n_rows:
+        warn(
+            f"{found.n_equal:,} of {counted(n_rows, 'training row')} equal other rows. If they are "
+            "copies and no independent observations, more new rows will be flagged than the "
+            f"false-positive rate says: remove them, or name the groups of copies ({remedy})",
+            CalibrationWarning,
+        )
+    if found.close:
+        warn(
+            f"training rows come in groups of about {found.close} that are close to each other. If "
+            "these are measurements of one subject, machine or period, more new rows will be "
+            f"flagged than the false-positive rate says: name the groups ({remedy})",
+            CalibrationWarning,
+        )
 
 
 def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:

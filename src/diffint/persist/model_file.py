@@ -248,6 +248,7 @@ def _expected_arrays(model: dict[str, Any]) -> Shapes:
     shapes["features.missing_share"] = per_feature
     shapes["features.whole"] = ("BOOL", (d,))
     shapes["calibration.scores"] = ("F64", (model["n_scores"],))
+    shapes["calibration.group_sizes"] = ("I64", (model["n_scores"],))
     return shapes
 
 
@@ -299,7 +300,14 @@ def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedM
         feature_names=model["feature_names"],
         members=tuple(members),
         features=FeatureSummary(**part("features.", FeatureSummary)),
-        calibration=Calibration(model["calibration_kind"], np.sort(arrays["calibration.scores"])),
+        calibration=_calibration(model["calibration_kind"], part("calibration.", Calibration)),
         training=model["training"],
         flag_rates=model["flag_rates"],
     )
+
+
+def _calibration(kind: str, arrays: dict[str, NDArray[Any]]) -> Calibration:
+    scores, sizes = arrays["scores"], arrays["group_sizes"]
+    if (np.diff(scores) < 0).any() or (sizes < 1).any() or (sizes > len(sizes)).any():
+        raise ModelFileError("the model has no usable calibration")
+    return Calibration(kind, scores, sizes)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from ..core.errors import InputError, InputTypeError
+from ..core.formatting import counted
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
@@ -116,13 +117,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
     """
     if anomalies is None:
         return np.zeros(n_rows, dtype=bool)
-    mask_index: Any = getattr(anomalies, "index", None)
-    both = hasattr(mask_index, "equals") and hasattr(index, "equals")
-    if both and len(mask_index) == n_rows and not mask_index.equals(index):
-        raise InputError(
-            "anomalies and the table have different indexes; align them, or pass "
-            "anomalies.to_numpy() if the order is right"
-        )
+    _check_same_index("anomalies", anomalies, n_rows, index)
     try:
         mask = np.asarray(anomalies)
         if mask.dtype == object:
@@ -150,6 +145,48 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
             "to train on; 1 marks an anomaly, 0 a normal row"
         )
     return mask
+
+
+def read_groups(groups: Any, n_rows: int, index: Any = None) -> NDArray[np.intp] | None:
+    """A number for the group of each row, shape (rows,), from labels of any type; None stays None.
+
+    index: the index of a pandas table; labels with a different index raise an error.
+    """
+    if groups is None:
+        return None
+    import pandas
+
+    _check_same_index("groups", groups, n_rows, index)
+    if isinstance(groups, str):
+        raise InputTypeError(
+            f"groups is the text {groups!r}; pass the column itself, with one label per row"
+        )
+    try:
+        labels = pandas.Series(groups if hasattr(groups, "__len__") else list(groups))
+        codes = pandas.factorize(labels)[0]
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"groups must have one label per row ({error})") from error
+    if codes.shape != (n_rows,):
+        raise InputError(
+            f"groups has {codes.size} labels, but the table has {n_rows} rows; pass one per row"
+        )
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        raise InputError(
+            f"groups has no label for {counted(len(missing), 'row')}, the first of them row "
+            f"{missing[0]}; give every row a label (one of its own if it belongs to no group)"
+        )
+    return np.asarray(codes, dtype=np.intp)
+
+
+def _check_same_index(name: str, labels: Any, n_rows: int, index: Any) -> None:
+    own: Any = getattr(labels, "index", None)
+    both = hasattr(own, "equals") and hasattr(index, "equals")
+    if both and len(own) == n_rows and not own.equals(index):
+        raise InputError(
+            f"{name} and the table have different indexes; align them, or pass "
+            f"{name}.to_numpy() if the order is right"
+        )
 
 
 def _as_pandas(X: Any) -> Any | None:

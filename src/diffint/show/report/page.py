@@ -82,7 +82,7 @@ def _meaning(
     """When a row is flagged, and how many rows would be flagged if all were normal."""
     calibration = model.calibration
     allowed = f"{number(100 * rate, 2)} %"
-    calibration_rows = counted(len(calibration.scores), "calibration row")
+    calibration_rows = counted(calibration.n_groups, f"calibration {calibration.unit}")
     rule = f"A row is flagged when its anomaly score is above {number(threshold)}"
     if not calibration.reaches(rate):
         return [

@@ -44,6 +44,7 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
         "holdout": "left out of training",
         "training": "used in training, so it is optimistic",
     }
+    in_groups = f", in {counted(calibration.n_groups, 'group')}" if calibration.grouped else ""
     facts = [
         ("Trained on", counted(training.n_rows, "row")),
         ("Left out", " and ".join(left_out)),
@@ -55,7 +56,7 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
         (
             "Threshold",
             f"{number(threshold)}, to flag at most {number(100 * rate, 2)} % of normal rows; from "
-            f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}",
+            f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}{in_groups}",
         ),
         ("Version", f"diffint {training.version}"),
     ]

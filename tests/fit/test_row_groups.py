@@ -1,0 +1,167 @@
+"""Rows that are not independent: copies, near copies and groups named by the user."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diffint import DiffInt, InputError
+from diffint.core.errors import CalibrationWarning
+from diffint.fit.row_groups import find_row_groups
+
+QUICK = {"n_units": 48, "epochs": 60, "false_positive_rate": 0.05, "random_state": 0}
+
+
+def normal(n_rows: int, seed: int = 0, n_features: int = 8) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features))
+
+
+def copied(times: int, n_rows: int = 400, noise: float = 0.0, seed: int = 0) -> np.ndarray:
+    """Normal rows, each several times, with some noise on every copy."""
+    rows = np.repeat(normal(n_rows // times, seed), times, axis=0)
+    return rows + noise * normal(len(rows), seed + 1_000)
+
+
+def subjects(n_subjects: int, seed: int = 0, spread: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+    """20 rows of every subject, and the number of the subject."""
+    names = np.repeat(np.arange(n_subjects), 20)
+    return normal(n_subjects, seed)[names] + spread * normal(len(names), seed + 1_000), names
+
+
+def flagged_share(make_rows, new_rows, **fit) -> float:
+    """The share of new normal rows that three detectors flag at a rate of 5 %."""
+    shares = []
+    for seed in range(3):
+        detector = DiffInt(**{**QUICK, "random_state": seed})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            detector.fit(make_rows(seed), **fit)
+        shares.append((detector.predict(new_rows) == -1).mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize(("times", "noise"), [(1, 0.0), (2, 0.0), (5, 0.0), (5, 0.01)], ids=str)
+def test_the_rate_holds_when_rows_are_copied(times, noise):
+    share = flagged_share(lambda seed: copied(times, noise=noise, seed=seed), normal(2_000, 99))
+    assert share < 0.08
+
+
+def test_the_rate_holds_for_new_subjects():
+    new = normal(2_000, 99) + 0.3 * normal(2_000, 98)
+    names = subjects(20)[1]
+    assert flagged_share(lambda seed: subjects(20, seed)[0], new, groups=names) < 0.08
+    # Without the groups it does not: the members that leave a row out know its subject.
+    assert flagged_share(lambda seed: subjects(20, seed)[0], new) > 0.3
+
+
+def test_groups_are_never_split():
+    x, names = subjects(30)
+    x = np.concatenate([x, normal(7, 3)])
+    names = np.concatenate([names, 100 + np.arange(7)])
+    detector = DiffInt(**{**QUICK, "epochs": 2}).fit(x, groups=[f"subject {n}" for n in names])
+    calibration = detector.model_.calibration
+    assert calibration.n_groups <= 37
+    assert set(calibration.group_sizes.tolist()) <= {1, 20}
+
+
+def test_independent_rows_are_no_groups():
+    for seed in range(20):
+        x = normal(int(60 * 1.3**seed), seed, 1 + seed % 9)
+        found = find_row_groups(x)
+        assert len(np.unique(found.codes)) == len(x)
+        assert (found.n_copies, found.n_equal, found.close) == (0, 0, 0)
+
+
+def test_rows_that_agree_by_chance_are_no_copies():
+    rng = np.random.default_rng(0)
+    for x in (
+        rng.integers(0, 2, size=(3_000, 3)),  # 8 different rows
+        rng.geometric(0.3, size=(500, 3)),  # grades or counts
+        rng.normal(size=(50, 4))[np.minimum(rng.geometric(0.05, size=800), 50) - 1],  # few types
+    ):
+        assert find_row_groups(x.astype(float)).n_copies == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "n_groups"),
+    [
+        (copied(2), 200),
+        (copied(5), 80),
+        (copied(5)[np.random.default_rng(0).random(400) < 0.9], 80),
+        (copied(2, noise=0.01), 200),
+        (copied(5, noise=0.01), 80),
+        (np.repeat(np.random.default_rng(0).integers(0, 9, (300, 6)), 2, axis=0), 300),
+    ],
+    ids=["twice", "five times", "about five times", "twice, noise", "five times, noise", "counts"],
+)
+def test_copies_are_found(x, n_groups):
+    x = x.astype(float)
+    found = find_row_groups(x[np.random.default_rng(1).permutation(len(x))])
+    assert len(np.unique(found.codes)) == n_groups
+    assert found.n_copies == len(x) - n_groups
+
+
+def test_missing_and_negative_zero_cells_are_equal():
+    x = copied(2)
+    x[::7, 2] = np.nan
+    x[1::7, 2] = np.nan
+    x[2, 3], x[3, 3] = 0.0, -0.0
+    x = np.where(np.isnan(x), np.nan, x)
+    x[0::2], x[1::2] = x[0::2], np.where(np.isnan(x[0::2]), -np.nan, x[0::2])
+    assert find_row_groups(x).n_copies == 200
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (copied(5), "320 of 400 training rows repeat other rows exactly or nearly"),
+        (subjects(20)[0], "training rows come in groups of about 1.* that are close"),
+        (normal(300)[np.random.default_rng(0).integers(300, size=300)], "equal other rows"),
+    ],
+    ids=["copies", "subjects", "drawn with replacement"],
+)
+def test_rows_that_are_not_independent_give_a_warning_with_the_remedy(x, message):
+    with pytest.warns(CalibrationWarning, match=f"{message}.*groups in Python, --group"):
+        DiffInt(**{**QUICK, "epochs": 2}).fit(x)
+    # The user has said which rows belong together: no warning.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CalibrationWarning)
+        DiffInt(**{**QUICK, "epochs": 2}).fit(x, groups=range(len(x)))
+
+
+def test_labels_of_any_type():
+    x, names = subjects(20)
+    quick = {**QUICK, "epochs": 2}
+    expected = DiffInt(**quick).fit(x, groups=names).model_.calibration
+    frame = pd.DataFrame(x, index=np.arange(400) + 7).add_prefix("c")
+    for labels in (
+        [f"s{n}" for n in names],
+        pd.Series(names, index=frame.index).astype("category"),
+        pd.date_range("2020-01-01", periods=20)[names],
+        names.astype(float) / 3,
+    ):
+        found = DiffInt(**quick).fit(frame, groups=labels).model_.calibration
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(found.group_sizes, expected.group_sizes)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1, 2, 3], "groups has 3 labels, but the table has 400 rows"),
+        ("subject", "groups is the text 'subject'; pass the column itself"),
+        ([None] * 400, "groups has no label for 400 rows, the first of them row 0"),
+        (np.zeros((400, 2)), "groups must have one label per row"),
+        (pd.Series(0, index=range(1, 401)), "groups and the table have different indexes"),
+    ],
+    ids=["length", "name", "missing", "shape", "index"],
+)
+def test_bad_groups(groups, message):
+    with pytest.raises(InputError, match=message):
+        DiffInt(**QUICK).fit(pd.DataFrame(normal(400)).add_prefix("c"), groups=groups)
+
+
+def test_too_few_groups_to_leave_one_out():
+    with pytest.warns(CalibrationWarning, match="4 groups are too few to leave some out"):
+        DiffInt(**{**QUICK, "epochs": 2}).fit(normal(400), groups=np.arange(400) % 4)
