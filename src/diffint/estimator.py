@@ -23,8 +23,8 @@ from .core.config import (
 from .core.errors import InputError
 from .decide import thresholds
 from .engine.devices import resolve_device
+from .tables.frames import check_training_values, read_anomalies, read_table
 from .tables.frames import feature_names as names_of
-from .tables.frames import read_anomalies, read_table
 
 if TYPE_CHECKING:
     import pandas
@@ -164,6 +164,7 @@ array([ 1, -1])
         seed = _seed_sequence(self.random_state)
         table = read_table(self, X, reset=True)
         mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
+        check_training_values(table, mask, self)
         epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)

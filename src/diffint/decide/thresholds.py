@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,12 @@ def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
     """Warn if there are too few calibration scores for any p-value as small as `rate`."""
     if not calibration.reaches(rate):
         rows = counted(len(calibration.scores), "calibration row")
-        needed = math.ceil(1 / rate) - 1
+        few = rate > 1e-15
+        needed = f"{math.ceil(1 / rate) - 1:,}" if few else f"{1 / Decimal(rate):.2g}"
         are = "is" if len(calibration.scores) == 1 else "are"
         warn(
             f"{rows} {are} too few for a false-positive rate of {rate:g}, which needs at least "
-            f"{needed:,}: the threshold is their largest score; fit on more rows or raise "
+            f"{needed}: the threshold is their largest score; fit on more rows or raise "
             "false_positive_rate",
             CalibrationWarning,
         )
