@@ -22,6 +22,8 @@ from .immutable import Immutable
 Vector = NDArray[np.float64]
 Rows32 = NDArray[np.float32]
 
+# Half of a range of subnormal values, or their deviation, may round to 0; the divisor must not.
+_SMALLEST = float(np.nextafter(0.0, 1.0))
 # The ratio of two members' training ranges can overflow; stretch and shift are limited to this.
 _FAR = 1e6
 
@@ -96,7 +98,7 @@ class Scaler(Immutable):
         largest = LARGEST_TRAINING_VALUE
         return bool(
             (np.abs(self.offset) <= largest).all()
-            and ((self.divisor >= 0) & (self.divisor <= largest)).all()
+            and ((self.divisor >= 0) & (self.divisor <= 2 * largest)).all()
             and (np.isnan(self.constant) | (np.abs(self.constant) <= largest)).all()
             and not self.divisor[self.is_constant].any()
             and (self.lower <= self.upper).all()
@@ -240,7 +242,7 @@ class RangeScaler(Scaler):
     def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
         return cls(
             offset=np.where(columns.varies, offset, 0.0),
-            divisor=np.where(columns.varies, divisor, 0.0),
+            divisor=np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0),
             constant=columns.constant,
             lower=np.full(len(offset), cls.bottom),
             upper=np.full(len(offset), cls.top),
@@ -293,6 +295,7 @@ class UnclippedScaler(Scaler):
 
     @classmethod
     def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
+        divisor = np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0)
         safe = np.where(columns.varies, divisor, 1.0)
 
         def scaled(value: Vector) -> Vector:
@@ -301,7 +304,7 @@ class UnclippedScaler(Scaler):
 
         return cls(
             offset=np.where(columns.any, offset, 0.0),
-            divisor=np.where(columns.varies, divisor, 0.0),
+            divisor=divisor,
             constant=columns.constant,
             lower=scaled(columns.smallest),
             upper=scaled(columns.largest),
@@ -318,8 +321,7 @@ class StandardScaler(UnclippedScaler):
         columns = _ColumnSummary.of(x)
         offset, divisor = np.zeros(x.shape[1]), np.ones(x.shape[1])
         offset[columns.any], divisor[columns.any] = _mean_and_deviation(x[:, columns.any])
-        # The deviation of subnormal values may round to 0.
-        return cls._from_columns(columns, offset, np.maximum(divisor, np.nextafter(0.0, 1.0)))
+        return cls._from_columns(columns, offset, divisor)
 
 
 class IdentityScaler(UnclippedScaler):
@@ -363,7 +365,7 @@ class _ColumnSummary(NamedTuple):
         if seen.any():
             smallest[seen] = np.nanmin(x[:, seen], axis=0)
             largest[seen] = np.nanmax(x[:, seen], axis=0)
-        varies = seen & (largest / 2 - smallest / 2 > 0)  # halves: the difference may overflow
+        varies = seen & (largest > smallest)
         return cls(seen, varies, smallest, largest, np.where(seen & ~varies, smallest, np.nan))
 
 

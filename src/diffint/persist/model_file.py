@@ -2,8 +2,8 @@
 
 `array_file` describes the file and its checksum. The description, a short JSON text, has the
 configuration and the sizes of all arrays; values of which there are many (names of features,
-numbers of every member) are arrays. The arrays of the members are stacked, so that their number does not
-depend on the model. `model_checks` refuses values that no fit produces.
+numbers of every member) are arrays. The arrays of the members are stacked, so that their number
+does not depend on the model. `model_checks` refuses values that no fit produces.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _checked(value: Any, kind: type) -> Any:
         value = float(value)
     if type(value) is not kind:
         raise TypeError(f"{str(value)[:60]!r} where {kind.__name__} was expected")
-    if kind is int and not -(2**63) <= int(value) < 2**63:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError(f"{str(value)[:60]} is too large")
     return value
 
