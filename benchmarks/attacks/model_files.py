@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from diffint import DiffInt
 from diffint.core.errors import DiffIntError
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks.attacks.forged_files import Mutation, mutated
+sys.path.insert(0, str(Path(__file__).parent))
+from forged_files import Mutation, mutated
 
 LONGEST = 30.0  # seconds for one file
 MEMORY = 2 * 2**30  # bytes above those of the parent

@@ -303,6 +303,8 @@ def _text_message(X: NDArray[Any]) -> str:
 
 def check_training_values(matrix: Matrix, anomalies: NDArray[np.bool_], estimator: Any) -> None:
     """Raise an error if a row to train on has a value with which differences could overflow."""
+    if matrix.dtype == np.float32:  # it has no such values
+        return
     for start in range(0, len(matrix), _BLOCK_ROWS):
         block = np.abs(matrix[start : start + _BLOCK_ROWS])
         huge = (block > LARGEST_TRAINING_VALUE) & ~anomalies[start : start + _BLOCK_ROWS, None]
