@@ -23,8 +23,8 @@ from .core.config import (
 from .core.errors import InputError
 from .decide import thresholds
 from .engine.devices import resolve_device
+from .tables.frames import check_training_values, read_anomalies, read_groups, read_table
 from .tables.frames import feature_names as names_of
-from .tables.frames import read_anomalies, read_groups, read_table
 
 if TYPE_CHECKING:
     import pandas
@@ -172,6 +172,7 @@ array([ 1, -1])
         index = getattr(X, "index", None)
         mask = read_anomalies(anomalies, len(table), index)
         codes = read_groups(groups, len(table), index)
+        check_training_values(table, mask, self)
         epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)

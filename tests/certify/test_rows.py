@@ -1,6 +1,5 @@
 """The clipping margin: no row scores below its bound."""
 
-import json
 import re
 
 import numpy as np
@@ -13,7 +12,7 @@ from diffint.certify.rows import lipschitz_bounds
 from diffint.engine.reference import intervals as reference
 
 from ..conftest import QUICK, make_rows
-from ..persist.test_model_file import header_of, with_header
+from ..persist.forging import forge
 
 
 def probes(x: np.ndarray, n_rows: int = 600, seed: int = 0) -> np.ndarray:
@@ -178,12 +177,8 @@ def test_a_model_file_without_rates(certified, rows):
 def test_a_file_with_invalid_rates_does_not_load(certified, tmp_path, change):
     path = tmp_path / "m"
     certified.save(path)
-    header, data = header_of(path.read_bytes())
-    model = json.loads(header["__metadata__"]["diffint_model"])
-    model["flag_rates"] = change(model["flag_rates"])
-    header["__metadata__"]["diffint_model"] = json.dumps(model)
-    path.write_bytes(with_header(header, data))
-    with pytest.raises(ModelFileError):
+    forge(path, describe=lambda m: m.update(flag_rates=change(m["flag_rates"])))
+    with pytest.raises(ModelFileError, match="description is damaged"):
         DiffInt.load(path)
 
 

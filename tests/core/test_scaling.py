@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,3 +78,38 @@ def test_values_that_differ_from_a_constant_have_a_fixed_distance(kind, constant
     same, near, far = scaler.transform(np.array([[constant], [constant + 1e-9], [-1e9]]))[0][:, 0]
     assert near - same == pytest.approx(2.0)
     assert far - same == pytest.approx(-2.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [5e-324, 1e-323, 1e-310])
+def test_a_range_of_subnormal_values_is_a_range(kind, value):
+    scaler = fit_scaler(np.array([[0.0], [0.0], [value]]), kind)
+    assert scaler.varies.all()
+    assert scaler.is_possible()
+    assert np.isfinite(scaler.transform(np.array([[0.0], [value], [1e300], [-1.0]]))[1]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_fit_returns_is_possible(kind):
+    x = np.array([[-1e300, 7.0, np.nan, 1e-320], [1e300, 7.0, np.nan, 0.0]])
+    scaler = fit_scaler(x, kind)
+    assert scaler.is_possible()
+    assert np.isfinite(scaler.to_original(np.full((1, 4), 1e30))[0, [0, 1, 3]]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("constant", 7.0),  # of a feature that varies
+        ("constant", np.inf),
+        ("divisor", -1.0),
+        ("divisor", np.nan),
+        ("offset", 1e305),
+        ("lower", 1e16),
+        ("upper", np.nan),
+    ],
+)
+def test_what_fit_cannot_return_is_not_possible(kind, name, value):
+    scaler = fit_scaler(np.array([[0.0], [3.0]]), kind)
+    assert not replace(scaler, **{name: np.array([value])}).is_possible()

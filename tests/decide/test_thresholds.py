@@ -32,6 +32,13 @@ def test_too_few_scores_for_the_rate():
         threshold(Calibration("holdout", SCORES, np.full(99, 3)), 0.02)
 
 
+@pytest.mark.parametrize("rate", [5e-324, 1e-320, 1e-200, 1e-16])
+def test_a_rate_that_no_number_of_rows_reaches(rate):
+    message = rf"a false-positive rate of {rate:g}, which needs at least \d.*e\+\d+:"
+    with pytest.warns(CalibrationWarning, match=message):
+        assert threshold(Calibration("holdout", SCORES), rate) == SCORES[-1]
+
+
 def test_scores_of_training_rows_are_optimistic():
     with pytest.warns(CalibrationWarning, match="optimistic"):
         p_values(Calibration("training", SCORES, ALONE), SCORES)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from diffint import DiffInt
-from diffint.persist.model_file import FORMAT_VERSION
+from diffint.persist.array_file import FORMAT_VERSION
 
 folder = Path(__file__).parent
 model, scores = (

@@ -23,7 +23,7 @@ def load_detector(path: str, jobs: int = -1, fpr: float | None = None) -> DiffIn
         raise FileNotFoundError(f"there is no model file {path!r}; `diffint fit` writes one")
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder; give a model file")
-    if os.path.getsize(path) == 0:
+    if os.path.isfile(path) and os.path.getsize(path) == 0:
         raise InputError(f"{path!r} is empty, not a model file")
     detector = DiffInt.load(path)
     detector.n_jobs = jobs

@@ -35,7 +35,7 @@ class Setting:
     meaning: str
     advice: str
     check: Callable[[str, object], Any] | None = None
-    since: int = 2
+    since: int = 3
     before: Any = None
 
     def numpydoc(self) -> str:
@@ -72,6 +72,8 @@ def _whole_or(*words: str) -> Callable[[str, object], int | str]:
     return check
 
 
+# Beyond these limits every edge is a step, or no interval has an edge; 1/τ must fit float32.
+_TEMPERATURE = partial(check_real, at_least=1e-9, below=1e9)
 _POSITIVE = partial(check_real, above=0.0)
 _SHARE = partial(check_real, at_least=0.0, below=1.0)
 CALIBRATIONS = ("members", "holdout", "training")
@@ -92,14 +94,14 @@ class Config:
     temperature: float = _setting(
         0.1,
         "float",
-        _POSITIVE,
+        _TEMPERATURE,
         "Softness of the intervals' edges, in scaled units (the paper's τ).",
         "Smaller values make the edges sharper; 0.05 to 0.2 is the useful range.",
     )
     n_members: int = _setting(
         3,
         "int",
-        check_whole,
+        partial(check_whole, at_most=1_000),
         "Independently trained networks whose scores are averaged.",
         "More members are a little more accurate and take proportionally longer.",
     )

@@ -49,6 +49,20 @@ class Decoder(Immutable):
             hidden = hidden * self.norm_gain + self.norm_shift
         return np.asarray(np.maximum(hidden, 0.0))
 
+    def largest_output(self) -> float:
+        """A bound on the magnitude of every sum that gives an output, for any code.
+
+        Also of the sum of squares in the LayerNorm, so that a moderate bound excludes overflow.
+        """
+        width = len(self.hidden_bias)
+        active = _magnitude(self.hidden_weight) + _magnitude(self.hidden_bias)
+        squares = 0.0
+        if self.layer_norm:
+            squares = width * (2.0 * active) ** 2
+            active = width**0.5 * _magnitude(self.norm_gain) + _magnitude(self.norm_shift)
+        outputs = width * active * _magnitude(self.output_weight) + _magnitude(self.output_bias)
+        return max(outputs, squares)
+
     def reconstruct(self, code: NDArray[Any]) -> NDArray[np.float64]:
         """The reference definition, in float64. code: (rows, units) → (rows, features), scaled"""
         activations = self.activations(code)
@@ -73,6 +87,11 @@ class CertifiedDecoder(Decoder):
             for weight in (self.hidden_weight, self.output_weight)
         )
         return hidden, output
+
+
+def _magnitude(array: Array32) -> float:
+    """The largest magnitude, without a copy of the array."""
+    return max(float(array.max()), -float(array.min()))
 
 
 DECODERS: dict[str, type[Decoder]] = {

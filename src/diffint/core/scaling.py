@@ -11,15 +11,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .constants import (
+    CONSTANT_DISTANCE,
+    LARGEST_ORIGINAL,
+    LARGEST_TRAINING_VALUE,
+    UNCLIPPED_LIMIT,
+)
 from .immutable import Immutable
 
 Vector = NDArray[np.float64]
 Rows32 = NDArray[np.float32]
 
-# Larger unclipped values could overflow when squared in float32.
-_UNCLIPPED_LIMIT = 1e15
-# The scaled distance between a constant feature's value and any other value, without clipping.
-_CONSTANT_DISTANCE = 2.0
+# Half of a range of subnormal values, or their deviation, may round to 0; the divisor must not.
+_SMALLEST = float(np.nextafter(0.0, 1.0))
 # The ratio of two members' training ranges can overflow; stretch and shift are limited to this.
 _FAR = 1e6
 
@@ -46,6 +50,9 @@ class ScaledRegion(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Scaler(Immutable):
     """One map per feature: ``scaled = (value − offset) / divisor``.
+
+    A feature is of one of three kinds: it varies in the training rows, it is constant, or it has no
+    value at all. `is_constant` and `varies` tell which; nothing else asks the divisor.
 
     Attributes
     ----------
@@ -88,19 +95,31 @@ class Scaler(Immutable):
 
     def is_possible(self) -> bool:
         """Whether `fit` can produce these values; checked when a model file is read."""
-        return not ((self.divisor < 0).any() or (self.lower > self.upper).any())
+        largest = LARGEST_TRAINING_VALUE
+        return bool(
+            (np.abs(self.offset) <= largest).all()
+            and ((self.divisor >= 0) & (self.divisor <= 2 * largest)).all()
+            and (np.isnan(self.constant) | (np.abs(self.constant) <= largest)).all()
+            and not self.divisor[self.is_constant].any()
+            and (self.lower <= self.upper).all()
+        )
 
     # --- The same for every scaler ---------------------------------------------------------
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
-        """(features,) whether the training rows have any value."""
-        return (self.divisor > 0) | ~np.isnan(self.constant)
+    def is_constant(self) -> NDArray[np.bool_]:
+        """(features,) whether the training rows have a single value."""
+        return ~np.isnan(self.constant)
 
     @property
     def varies(self) -> NDArray[np.bool_]:
         """(features,) whether the training rows have more than one value."""
-        return (self.divisor > 0) & np.isnan(self.constant)
+        return (self.divisor > 0) & ~self.is_constant
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """(features,) whether the training rows have any value."""
+        return self.varies | self.is_constant
 
     @property
     def span(self) -> Vector:
@@ -114,8 +133,10 @@ class Scaler(Immutable):
 
     def to_original(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
         """Scaled values (…, features) in original units; a constant feature gives its constant."""
-        original = np.asarray(scaled, dtype=np.float64) * self.divisor + self.offset
-        return np.where(self.divisor > 0, original, self.constant)
+        with np.errstate(over="ignore"):
+            original = np.asarray(scaled, dtype=np.float64) * self.divisor + self.offset
+        original = np.clip(original, -LARGEST_ORIGINAL, LARGEST_ORIGINAL)
+        return np.where(self.varies, original, self.constant)
 
     def in_units_of(
         self, other: Scaler, center: NDArray[Any], half_width: NDArray[Any]
@@ -124,7 +145,7 @@ class Scaler(Immutable):
 
         center, half_width: (units, features)
         """
-        same = (other.divisor > 0) & (self.divisor > 0)
+        same = other.varies & self.varies
         divisor = np.where(same, other.divisor, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
             stretch = np.where(same, np.minimum(self.divisor / divisor, _FAR), 1.0)
@@ -178,17 +199,17 @@ class RangeScaler(Scaler):
 
     def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
         x = np.asarray(x, dtype=np.float64)
-        known = self.divisor > 0
+        varies = self.varies
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (x - self.offset) / np.where(known, self.divisor, 1.0)
+            scaled = (x - self.offset) / np.where(varies, self.divisor, 1.0)
         lowest, highest = self.unclipped_ends
         clipped, unclipped = (
             np.clip(scaled, self.bottom, self.top),
             np.clip(scaled, lowest, highest),
         )
-        clipped[:, ~known] = np.nan  # no value in training
-        unclipped[:, ~known] = np.nan
-        for j in np.flatnonzero(~np.isnan(self.constant)):
+        clipped[:, ~varies] = np.nan  # no value in training
+        unclipped[:, ~varies] = np.nan
+        for j in np.flatnonzero(self.is_constant):
             value, constant = x[:, j], self.constant[j]
             same, missing = value == constant, np.isnan(value)
             side = np.where(value > constant, highest, lowest)
@@ -201,7 +222,7 @@ class RangeScaler(Scaler):
         clipped, target = region.encoded, region.target
         lowest, highest = self.unclipped_ends
         # The map of a constant feature is the only one that does not keep the order of values.
-        for j in np.flatnonzero(~np.isnan(self.constant)):
+        for j in np.flatnonzero(self.is_constant):
             below, above = lower[:, j] < self.constant[j], upper[:, j] > self.constant[j]
             within = (lower[:, j] <= self.constant[j]) & (upper[:, j] >= self.constant[j])
             clipped.low[:, j] = np.where(within, self.bottom, self.top)
@@ -221,7 +242,7 @@ class RangeScaler(Scaler):
     def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
         return cls(
             offset=np.where(columns.varies, offset, 0.0),
-            divisor=np.where(columns.varies, divisor, 0.0),
+            divisor=np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0),
             constant=columns.constant,
             lower=np.full(len(offset), cls.bottom),
             upper=np.full(len(offset), cls.top),
@@ -261,22 +282,32 @@ class UnclippedScaler(Scaler):
     def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (x - self.offset) / np.where(self.divisor > 0, self.divisor, 1.0)
-        for j in np.flatnonzero(~np.isnan(self.constant)):
-            scaled[:, j] = self.lower[j] + _CONSTANT_DISTANCE * np.sign(x[:, j] - self.constant[j])
+            scaled = (x - self.offset) / np.where(self.varies, self.divisor, 1.0)
+        for j in np.flatnonzero(self.is_constant):
+            scaled[:, j] = self.lower[j] + CONSTANT_DISTANCE * np.sign(x[:, j] - self.constant[j])
         scaled[:, ~self.seen] = np.nan
-        rows = _as_rows(np.clip(scaled, -_UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT))
+        rows = _as_rows(np.clip(scaled, -UNCLIPPED_LIMIT, UNCLIPPED_LIMIT))
         return rows, rows.copy()
+
+    def is_possible(self) -> bool:
+        within = (self.lower >= -UNCLIPPED_LIMIT).all() and (self.upper <= UNCLIPPED_LIMIT).all()
+        return super().is_possible() and bool(within)
 
     @classmethod
     def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
-        safe = np.where(columns.any, divisor, 1.0)
+        divisor = np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0)
+        safe = np.where(columns.varies, divisor, 1.0)
+
+        def scaled(value: Vector) -> Vector:
+            ends = np.clip(value / safe - offset / safe, -UNCLIPPED_LIMIT, UNCLIPPED_LIMIT)
+            return np.where(columns.any, ends, 0.0)
+
         return cls(
             offset=np.where(columns.any, offset, 0.0),
-            divisor=np.where(columns.any, divisor, 0.0),
+            divisor=divisor,
             constant=columns.constant,
-            lower=np.where(columns.any, columns.smallest / safe - offset / safe, 0.0),
-            upper=np.where(columns.any, columns.largest / safe - offset / safe, 0.0),
+            lower=scaled(columns.smallest),
+            upper=scaled(columns.largest),
         )
 
 
@@ -290,7 +321,7 @@ class StandardScaler(UnclippedScaler):
         columns = _ColumnSummary.of(x)
         offset, divisor = np.zeros(x.shape[1]), np.ones(x.shape[1])
         offset[columns.any], divisor[columns.any] = _mean_and_deviation(x[:, columns.any])
-        return cls._from_columns(columns, offset, np.where(columns.varies, divisor, 1.0))
+        return cls._from_columns(columns, offset, divisor)
 
 
 class IdentityScaler(UnclippedScaler):
@@ -334,7 +365,7 @@ class _ColumnSummary(NamedTuple):
         if seen.any():
             smallest[seen] = np.nanmin(x[:, seen], axis=0)
             largest[seen] = np.nanmax(x[:, seen], axis=0)
-        varies = seen & (largest / 2 - smallest / 2 > 0)  # halves: the difference may overflow
+        varies = seen & (largest > smallest)
         return cls(seen, varies, smallest, largest, np.where(seen & ~varies, smallest, np.nan))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,12 @@ def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
     """Warn if there are too few calibration scores for any p-value as small as `rate`."""
     if not calibration.reaches(rate):
         found = counted(calibration.n_groups, f"calibration {calibration.unit}")
-        needed = math.ceil(1 / rate) - 1
+        few = rate > 1e-15
+        needed = f"{math.ceil(1 / rate) - 1:,}" if few else f"{1 / Decimal(rate):.2g}"
         are = "is" if calibration.n_groups == 1 else "are"
         warn(
             f"{found} {are} too few for a false-positive rate of {rate:g}, which needs at least "
-            f"{needed:,}: the threshold is their largest score; fit on more rows or raise "
+            f"{needed}: the threshold is their largest score; fit on more rows or raise "
             "false_positive_rate",
             CalibrationWarning,
         )

@@ -14,8 +14,6 @@ from ..core.errors import TrainingError
 from ..core.scaling import SCALERS
 from .parameters import Parameters
 
-LARGEST_WEIGHT = 1e15  # above it scores overflow
-
 Progress = Callable[[int, float], None]
 """Called after every epoch of every member with (member, loss)."""
 

@@ -28,7 +28,9 @@ def tightness(
     """
     span = span_upper - span_lower
     width = np.minimum(upper, span_upper) - np.maximum(lower, span_lower)
-    return np.asarray(np.clip(1.0 - width / np.where(span > 0, span, np.inf), 0.0, 1.0))
+    with np.errstate(over="ignore"):  # the span may be subnormal
+        share = width / np.where(span > 0, span, np.inf)
+    return np.asarray(np.clip(1.0 - share, 0.0, 1.0))
 
 
 def label_free_importance(support: NDArray[Any], tight: Array, stability: NDArray[Any]) -> Array:

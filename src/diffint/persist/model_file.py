@@ -1,15 +1,16 @@
 """Save and load a model: one safetensors file of arrays plus JSON, never pickle.
 
-The header has the format version; an unknown version raises an error. The type and shape of every
-array are compared with the configuration before it is read, so a malicious file can at worst fail
-to load.
+`array_file` describes the file and its checksum. The description, a short JSON text, has the
+configuration and the sizes of all arrays; values of which there are many (names of features,
+numbers of every member) are arrays. The arrays of the members are stacked, so that their number
+does not depend on the model. `model_checks` refuses values that no fit produces.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ..core.calibration import MAX_SCORES, Calibration
 from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
 from ..core.decoder import DECODERS, Decoder
-from ..core.errors import ModelFileError
+from ..core.errors import InputError, ModelFileError
 from ..core.model import (
     N_BINS,
     QUANTILE_LEVELS,
@@ -31,143 +32,178 @@ from ..core.model import (
     joint_depth,
 )
 from ..core.scaling import SCALERS, Scaler
-from ..tables.atomic_write import atomic_write
+from .array_file import FORMAT_VERSION, Shapes, read_arrays, write_arrays
+from .model_checks import check_model, check_training
 
-OLDEST_VERSION, FORMAT_VERSION = 2, 2
-_FORMAT_KEY, _MODEL_KEY = "diffint_format", "diffint_model"
-_LONGEST_DESCRIPTION = 32 * 2**20  # characters of JSON
-_LARGEST_VALUE = 1e18  # of a weight; trained ones are far below
-_MAY_HOLD_NAN = ("joint_coverage", "scaler.constant", "quantiles", "bin_edges")
-Shapes = dict[str, tuple[str, tuple[int, ...]]]
+_MEMBER_SCALARS = {
+    "box_scale": ("F64", float),
+    "counted_rows": ("I64", int),
+    "coverage_rows": ("I64", int),
+    "coverage_held_out": ("BOOL", bool),
+    "center_movement": ("F64", float),
+    "half_width_movement": ("F64", float),
+    "n_rows": ("I64", int),
+}
+_PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
+
+
+@dataclass(frozen=True)
+class _Description:
+    """The JSON part of a file, checked.
+
+    n_features, n_scores, name_bytes: number of features, of calibration scores, and of bytes that
+    the names of the features have together.
+    """
+
+    config: Config
+    n_features: int
+    n_scores: int
+    name_bytes: int
+    calibration_kind: str
+    training: TrainingSummary
+    flag_rates: FlagRates | None
+    settings: dict[str, Any]
+
+    @property
+    def shapes(self) -> Shapes:
+        """Type and shape of every array that belongs to the description."""
+        config, d, n_levels = self.config, self.n_features, len(QUANTILE_LEVELS)
+        m, k, h = config.n_members, config.n_units, config.hidden_width
+        box, per_feature = ("F32", (m, k, d)), ("F64", (d,))
+        return {
+            "members.center": box,
+            "members.half_width": box,
+            "members.decoder.hidden_weight": ("F32", (m, k, h)),
+            "members.decoder.hidden_bias": ("F32", (m, h)),
+            "members.decoder.norm_gain": ("F32", (m, h)),
+            "members.decoder.norm_shift": ("F32", (m, h)),
+            "members.decoder.output_weight": ("F32", (m, h, d)),
+            "members.decoder.output_bias": ("F32", (m, d)),
+            "members.support": box,
+            "members.mean_membership": box,
+            "members.stability": box,
+            "members.is_pattern": ("BOOL", (m, k)),
+            "members.box_rows": ("I64", (m, k)),
+            "members.peers": ("I64", (m, k, d)),
+            "members.peers_inside": ("I64", (m, k, d)),
+            "members.training_coverage": box,
+            "members.coverage": box,
+            "members.coverage_counts": ("I64", (m, d)),
+            "members.joint_coverage": ("F32", (m, k, joint_depth(d))),
+            "members.history": ("F64", (m, self.training.epochs)),
+            **{f"members.scaler.{f.name}": ("F64", (m, d)) for f in fields(Scaler)},
+            **{f"members.{name}": (kind, (m,)) for name, (kind, _) in _MEMBER_SCALARS.items()},
+            "features.name_bytes": ("U8", (self.name_bytes,)),
+            "features.name_ends": ("I64", (d,)),
+            "features.levels": ("F64", (n_levels,)),
+            "features.quantiles": ("F64", (d, n_levels)),
+            "features.bin_edges": ("F64", (d, N_BINS + 1)),
+            "features.bin_counts": ("I64", (d, N_BINS)),
+            "features.missing_share": per_feature,
+            "features.whole": ("BOOL", (d,)),
+            "calibration.scores": ("F64", (self.n_scores,)),
+            "calibration.group_sizes": ("I64", (self.n_scores,)),
+        }
+
+    def to_json(self) -> str:
+        """The text in the file."""
+        values = asdict(self)
+        if self.flag_rates is None:
+            del values["flag_rates"]
+        return json.dumps(values)
+
+    @classmethod
+    def from_json(cls, text: str) -> _Description:
+        """The description, checked field by field."""
+        try:
+            raw = _record(json.loads(text), fields(cls), optional=("flag_rates",))
+            settings = _record(raw["settings"], _SETTINGS)
+            read = cls(
+                config=Config(**_implied(FORMAT_VERSION), **_checked(raw["config"], dict)),
+                n_features=_checked(raw["n_features"], int),
+                n_scores=_checked(raw["n_scores"], int),
+                name_bytes=_checked(raw["name_bytes"], int),
+                calibration_kind=_checked(raw["calibration_kind"], str),
+                training=TrainingSummary(**_plain_values(raw["training"], TrainingSummary)),
+                flag_rates=_flag_rates(raw.get("flag_rates")),
+                settings={
+                    "false_positive_rate": check_false_positive_rate(
+                        settings["false_positive_rate"]
+                    ),
+                    "named": _checked(settings["named"], bool),
+                    "id_column": _id_column(settings["id_column"]),
+                },
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            reason = str(error)[:200].encode("ascii", "backslashreplace").decode()
+            raise ModelFileError(f"the model's description is damaged ({reason})") from error
+        if read.n_features < 1 or read.name_bytes < 0:
+            raise ModelFileError("the model has no features")
+        if not 1 <= read.n_scores <= MAX_SCORES or read.calibration_kind not in CALIBRATIONS:
+            raise ModelFileError("the model has no usable calibration")
+        certified = DECODERS[read.config.decoder].certified
+        if read.flag_rates is not None and not certified:
+            raise ModelFileError("only a certified decoder has rates of flags")
+        check_training(read.training, read.config)
+        return read
+
+
+_SETTINGS = ("false_positive_rate", "named", "id_column")
 
 
 def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
     """Write a model; an existing file is replaced only when the new one is complete."""
-    from safetensors.numpy import save
-
-    arrays: dict[str, NDArray[Any]] = {}
-    scalars = []
-    for i, member in enumerate(model.members):
-        for owner, value in (
-            ("", member),
-            ("decoder.", member.decoder),
-            ("scaler.", member.scaler),
-        ):
-            arrays.update(_arrays_of(f"members.{i}.{owner}", value))
-        scalars.append({name: getattr(member, name) for name in _MEMBER_SCALARS})
-    arrays.update(_arrays_of("features.", model.features))
-    arrays.update(_arrays_of("calibration.", model.calibration))
-    metadata = {
-        "config": model.config.to_dict(),
-        "feature_names": list(model.feature_names),
-        "members": scalars,
-        "calibration": {"kind": model.calibration.kind, "n_scores": len(model.calibration.scores)},
-        "training": {f.name: getattr(model.training, f.name) for f in fields(TrainingSummary)},
-        "settings": settings,
-    }
-    if model.flag_rates is not None:
-        metadata["flag_rates"] = asdict(model.flag_rates)
-    content = save(
-        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
-        {_FORMAT_KEY: str(FORMAT_VERSION), _MODEL_KEY: json.dumps(metadata)},
+    check_model(model)  # a file that cannot be read is not written
+    names = [_encoded(name) for name in model.feature_names]
+    description = _Description(
+        config=model.config,
+        n_features=model.n_features,
+        n_scores=len(model.calibration.scores),
+        name_bytes=sum(map(len, names)),
+        calibration_kind=model.calibration.kind,
+        training=model.training,
+        flag_rates=model.flag_rates,
+        settings=settings,
     )
-    atomic_write(path, content)
+    if settings["id_column"] is not None:
+        _encoded(settings["id_column"])
+    parts: dict[str, list[NDArray[Any]]] = {
+        "features.name_bytes": [np.frombuffer(b"".join(names), dtype=np.uint8)],
+        "features.name_ends": [np.cumsum([len(name) for name in names], dtype=np.int64)],
+        "calibration.scores": [model.calibration.scores],
+        "calibration.group_sizes": [model.calibration.group_sizes],
+    }
+    for f in fields(FeatureSummary):
+        parts[f"features.{f.name}"] = [getattr(model.features, f.name)]
+    for owner in ("scaler", "decoder"):
+        values = [getattr(member, owner) for member in model.members]
+        for f in fields(values[0]):
+            parts[f"members.{owner}.{f.name}"] = [getattr(value, f.name) for value in values]
+    for name in description.shapes:
+        if name not in parts:
+            stacked = [np.asarray(getattr(m, name.partition(".")[2])) for m in model.members]
+            parts[name] = stacked
+    write_arrays(path, description.to_json(), description.shapes, parts)
 
 
 def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any]]:
     """The model in a file, and the settings saved with it."""
-    from safetensors import SafetensorError, safe_open
+
+    def expected(text: str) -> tuple[_Description, Shapes]:
+        description = _Description.from_json(text)
+        return description, description.shapes
 
     path = Path(path)
-    with open(path, "rb"):  # a missing or unreadable file raises the usual OSError
-        pass
     try:
-        with safe_open(path, framework="np") as file:
-            header = file.metadata() or {}
-            model = _read_metadata(header)
-            arrays = _read_arrays(file, _expected_arrays(model))
-        fitted = _assemble(model, arrays)
-    except SafetensorError as error:
-        raise ModelFileError(
-            f"{str(path)!r} is not a model file, or is damaged; model files are written by "
-            "`diffint fit` and `DiffInt.save`"
-        ) from error
+        description, arrays = read_arrays(path, expected)
+        model = _assemble(description, arrays)
+        check_model(model)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r}: {error}") from None
-    return fitted, model["settings"]
-
-
-_MEMBER_SCALARS = {
-    "box_scale": float,
-    "counted_rows": int,
-    "coverage_rows": int,
-    "coverage_held_out": bool,
-    "center_movement": float,
-    "half_width_movement": float,
-    "n_rows": int,
-}
-
-
-def _arrays_of(prefix: str, value: Any) -> dict[str, NDArray[Any]]:
-    named = ((f.name, getattr(value, f.name)) for f in fields(value))
-    return {prefix + name: array for name, array in named if isinstance(array, np.ndarray)}
+    return model, description.settings
 
 
 # --- Reading -----------------------------------------------------------------------------------
-
-
-def _read_metadata(header: dict[str, str]) -> dict[str, Any]:
-    """The JSON part, checked field by field."""
-    if _FORMAT_KEY not in header:
-        raise ModelFileError("a safetensors file, but not a diffint model")
-    if len(header.get(_MODEL_KEY, "")) > _LONGEST_DESCRIPTION:
-        raise ModelFileError(
-            f"the model's description is longer than {_LONGEST_DESCRIPTION:,} characters"
-        )
-    try:
-        version = int(header[_FORMAT_KEY])
-        raw = json.loads(header[_MODEL_KEY])
-    except (KeyError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"the model's description is damaged ({error})") from error
-    if not OLDEST_VERSION <= version <= FORMAT_VERSION:
-        newer = version > FORMAT_VERSION
-        remedy = "upgrade diffint to read it" if newer else "fit the model again"
-        raise ModelFileError(
-            f"the file has format version {version}, which this diffint does not read (it reads "
-            f"{_versions()}); {remedy}"
-        )
-    try:
-        names = raw["feature_names"]
-        settings = raw["settings"]
-        model = {
-            "config": Config(**_implied(version), **raw["config"]),
-            "feature_names": tuple(_checked(name, str) for name in _checked(names, list)),
-            "members": [
-                {key: _checked(member[key], kind) for key, kind in _MEMBER_SCALARS.items()}
-                for member in _checked(raw["members"], list)
-            ],
-            "calibration_kind": _checked(raw["calibration"]["kind"], str),
-            "n_scores": _checked(raw["calibration"]["n_scores"], int),
-            "training": TrainingSummary(
-                **{
-                    f.name: _checked(raw["training"][f.name], _PLAIN_TYPES[str(f.type)])
-                    for f in fields(TrainingSummary)
-                }
-            ),
-            "flag_rates": _flag_rates(raw.get("flag_rates")),
-            "settings": {
-                "false_positive_rate": check_false_positive_rate(settings["false_positive_rate"]),
-                "named": _checked(settings["named"], bool),
-                "id_column": _id_column(settings.get("id_column")),
-            },
-        }
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"the model's description is damaged ({str(error)[:200]})") from error
-    if len(model["members"]) != model["config"].n_members or not model["feature_names"]:
-        raise ModelFileError("the model's description has a wrong number of members or no features")
-    if not 1 <= model["n_scores"] <= MAX_SCORES or model["calibration_kind"] not in (CALIBRATIONS):
-        raise ModelFileError("the model has no usable calibration")
-    return model
 
 
 def _implied(version: int) -> dict[str, Any]:
@@ -175,20 +211,28 @@ def _implied(version: int) -> dict[str, Any]:
     return {s.name: s.before for s in MODEL_SETTINGS.values() if s.since > version}
 
 
-def _versions() -> str:
-    if OLDEST_VERSION == FORMAT_VERSION:
-        return f"version {FORMAT_VERSION}"
-    return f"versions {OLDEST_VERSION} to {FORMAT_VERSION}"
+def _record(raw: Any, wanted: Any, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A dictionary with exactly these keys; wanted: their names, or fields of a dataclass."""
+    names = {getattr(name, "name", name) for name in wanted}
+    present = set(_checked(raw, dict))
+    for name in sorted(names - present - set(optional)):
+        raise KeyError(f"{name} is missing")
+    for name in sorted(present - names):
+        raise KeyError(f"{name} is unknown")
+    return dict(raw)
 
 
-_PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
+def _plain_values(raw: Any, kind: type) -> dict[str, Any]:
+    """The values of a dataclass whose fields are numbers and texts."""
+    raw = _record(raw, fields(kind))
+    return {f.name: _checked(raw[f.name], _PLAIN_TYPES[str(f.type)]) for f in fields(kind)}
 
 
 def _flag_rates(raw: Any) -> FlagRates | None:
-    """The flag rates; None for a free decoder and in older files."""
+    """The flag rates; None for a free decoder."""
     if raw is None:
         return None
-    values = {f.name: _checked(raw[f.name], _PLAIN_TYPES[str(f.type)]) for f in fields(FlagRates)}
+    values = _plain_values(raw, FlagRates)
     rates = FlagRates(**values)
     if rates.n_rows < 1 or not all(0 <= v <= 1 for n, v in values.items() if n != "n_rows"):
         raise ValueError(f"{values} are not rates")
@@ -196,118 +240,73 @@ def _flag_rates(raw: Any) -> FlagRates | None:
 
 
 def _id_column(value: Any) -> str | None:
-    return None if value is None else str(_checked(value, str))
+    if value is None:
+        return None
+    _encoded(_checked(value, str))
+    return str(value)
+
+
+def _encoded(name: str) -> bytes:
+    """A name in UTF-8; half of a surrogate pair, which has no encoding, raises an error."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        shown = name[:60].encode("ascii", "backslashreplace").decode()
+        raise InputError(
+            f"the column name '{shown}' is not valid Unicode and cannot be saved; rename the column"
+        ) from None
 
 
 def _checked(value: Any, kind: type) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise TypeError(f"{value!r} where {kind.__name__} was expected")
+        raise TypeError(f"{str(value)[:60]!r} where {kind.__name__} was expected")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{str(value)[:60]} is too large")
     return value
 
 
-def _expected_arrays(model: dict[str, Any]) -> Shapes:
-    """Type and shape of every array that belongs to the description."""
-    config: Config = model["config"]
-    d, k, h = len(model["feature_names"]), config.n_units, config.hidden_width
-    box, per_feature = ("F32", (k, d)), ("F64", (d,))
-    member: Shapes = {
-        "center": box,
-        "half_width": box,
-        "decoder.hidden_weight": ("F32", (k, h)),
-        "decoder.hidden_bias": ("F32", (h,)),
-        "decoder.norm_gain": ("F32", (h,)),
-        "decoder.norm_shift": ("F32", (h,)),
-        "decoder.output_weight": ("F32", (h, d)),
-        "decoder.output_bias": ("F32", (d,)),
-        "support": box,
-        "mean_membership": box,
-        "stability": box,
-        "is_pattern": ("BOOL", (k,)),
-        "box_rows": ("I64", (k,)),
-        "peers": ("I64", (k, d)),
-        "peers_inside": ("I64", (k, d)),
-        "training_coverage": box,
-        "coverage": box,
-        "coverage_counts": ("I64", (d,)),
-        "joint_coverage": ("F32", (k, joint_depth(d))),
-        "history": ("F64", (model["training"].epochs,)),
-        **{f"scaler.{f.name}": per_feature for f in fields(Scaler)},
-    }
-    levels = len(QUANTILE_LEVELS)
-    shapes: Shapes = {
-        f"members.{i}.{name}": expected
-        for i in range(config.n_members)
-        for name, expected in member.items()
-    }
-    shapes["features.levels"] = ("F64", (levels,))
-    shapes["features.quantiles"] = ("F64", (d, levels))
-    shapes["features.bin_edges"] = ("F64", (d, N_BINS + 1))
-    shapes["features.bin_counts"] = ("I64", (d, N_BINS))
-    shapes["features.missing_share"] = per_feature
-    shapes["features.whole"] = ("BOOL", (d,))
-    shapes["calibration.scores"] = ("F64", (model["n_scores"],))
-    shapes["calibration.group_sizes"] = ("I64", (model["n_scores"],))
-    return shapes
+def _feature_names(arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    content, ends = arrays["features.name_bytes"].tobytes(), arrays["features.name_ends"]
+    starts = np.concatenate([[0], ends[:-1]])
+    if (ends < starts).any() or ends[-1] != len(content) or ends[0] < 0:
+        raise ModelFileError("the names of the features are damaged")
+    try:
+        names = tuple(
+            content[start:end].decode()
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        )
+    except UnicodeDecodeError:
+        raise ModelFileError("a name of a feature is not valid UTF-8") from None
+    return names
 
 
-def _read_arrays(file: Any, expected: Shapes) -> dict[str, NDArray[Any]]:
-    """Compare the type and shape of every array with the expected ones, then read it."""
-    present = set(file.keys())
-    arrays = {}
-    for name, (kind, shape) in expected.items():
-        if name not in present:
-            raise ModelFileError(f"the array {name!r} is missing")
-        part = file.get_slice(name)
-        if part.get_dtype() != kind or tuple(part.get_shape()) != shape:
-            raise ModelFileError(
-                f"the array {name!r} has type {part.get_dtype()} and shape "
-                f"{tuple(part.get_shape())} instead of {kind} and {shape}"
-            )
-        array = arrays[name] = file.get_tensor(name)
-        may_be_nan = kind not in ("F32", "F64") or name.endswith(_MAY_HOLD_NAN)
-        if not may_be_nan and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} has values that are not finite")
-        if kind == "F32" and (np.abs(array) > _LARGEST_VALUE).any():
-            raise ModelFileError(f"the array {name!r} has values that are too large for weights")
-    return arrays
+def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> FittedModel:
+    """The model, from arrays of the right types and shapes."""
+    config = description.config
 
-
-def _assemble(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FittedModel:
-    """The model, from its checked parts."""
-    config: Config = model["config"]
-
-    def part(prefix: str, kind: type) -> dict[str, Any]:
+    def part(prefix: str, kind: type, index: Any = ()) -> dict[str, Any]:
         names = [f.name for f in fields(kind) if prefix + f.name in arrays]
-        return {name: arrays[prefix + name] for name in names}
+        return {name: arrays[prefix + name][index] for name in names}
 
     members = []
-    for i, scalars in enumerate(model["members"]):
-        prefix = f"members.{i}."
-        member = Member(
-            scaler=SCALERS[config.scaling](**part(prefix + "scaler.", Scaler)),
-            decoder=DECODERS[config.decoder](**part(prefix + "decoder.", Decoder)),
-            **part(prefix, Member),
-            **scalars,
+    for i in range(config.n_members):
+        values = part("members.", Member, i)
+        values |= {name: kind(values[name]) for name, (_, kind) in _MEMBER_SCALARS.items()}
+        members.append(
+            Member(
+                scaler=SCALERS[config.scaling](**part("members.scaler.", Scaler, i)),
+                decoder=DECODERS[config.decoder](**part("members.decoder.", Decoder, i)),
+                **values,
+            )
         )
-        boxes = np.isfinite(member.box_scale) and 0 < member.box_scale < _LARGEST_VALUE
-        if (member.half_width < 0).any() or not boxes or not member.scaler.is_possible():
-            raise ModelFileError("the model has invalid intervals or an invalid scaling")
-        members.append(member)
     return FittedModel(
         config=config,
-        feature_names=model["feature_names"],
+        feature_names=_feature_names(arrays),
         members=tuple(members),
         features=FeatureSummary(**part("features.", FeatureSummary)),
-        calibration=_calibration(model["calibration_kind"], part("calibration.", Calibration)),
-        training=model["training"],
-        flag_rates=model["flag_rates"],
+        calibration=Calibration(description.calibration_kind, **part("calibration.", Calibration)),
+        training=description.training,
+        flag_rates=description.flag_rates,
     )
-
-
-def _calibration(kind: str, arrays: dict[str, NDArray[Any]]) -> Calibration:
-    scores, sizes = arrays["scores"], arrays["group_sizes"]
-    if (np.diff(scores) < 0).any() or (sizes < 1).any() or (sizes > len(sizes)).any():
-        raise ModelFileError("the model has no usable calibration")
-    return Calibration(kind, scores, sizes)

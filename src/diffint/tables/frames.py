@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import counted
 
@@ -335,6 +336,23 @@ def _text_message(X: NDArray[Any]) -> str:
             where = f"row {index[0]}" + (f", column 'x{index[1]}'" if len(index) > 1 else "")
             return f"X contains text (first {str(cell)!r} at {where}); convert or drop it"
     return "X contains numbers written as text; convert it with X.astype(float)"
+
+
+def check_training_values(matrix: Matrix, anomalies: NDArray[np.bool_], estimator: Any) -> None:
+    """Raise an error if a row to train on has a value with which differences could overflow."""
+    if matrix.dtype == np.float32:  # it has no such values
+        return
+    for start in range(0, len(matrix), _BLOCK_ROWS):
+        block = np.abs(matrix[start : start + _BLOCK_ROWS])
+        huge = (block > LARGEST_TRAINING_VALUE) & ~anomalies[start : start + _BLOCK_ROWS, None]
+        if huge.any():
+            row, j = np.argwhere(huge)[0]
+            raise InputError(
+                f"column {feature_names(estimator)[j]!r} has the value "
+                f"{matrix[start + row, j]:.3g} (first at row {start + row}), beyond the largest "
+                f"that can be trained on, ±{LARGEST_TRAINING_VALUE:g}; if it marks a missing "
+                "value, replace it with NaN, else divide the column by a constant"
+            )
 
 
 def _check_finite(matrix: Matrix, estimator: Any) -> None:

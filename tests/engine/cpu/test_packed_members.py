@@ -1,6 +1,7 @@
 """Compiled scores and explanations compared with their definition, for many shapes."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -229,6 +230,22 @@ def test_tiny_columns_are_scaled_exactly():
         DiffInt(n_units=16, hidden_width=16, epochs=2, n_members=2, random_state=0).fit(x).model_
     )
     assert_near(pack(model).scores(x), score.scores(model, x))
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+def test_the_kind_of_a_feature_has_one_definition(scaling):
+    """Also of scalers that no fit returns: a constant and a divisor for the same feature."""
+    model = make_model((9, 8, 6, 1), {"scaling": scaling})
+    member = model.members[0]
+    constant, divisor = np.meshgrid([np.nan, 1.0], [0.0, 1.5, 3.0])
+    scaler = replace(member.scaler, constant=constant.ravel(), divisor=divisor.ravel())
+    model = replace(model, members=(replace(member, scaler=scaler),))
+    x = new_rows(6)
+    x[::3] = 1.0
+    assert_near(pack(model).scores(x), score.scores(model, x))
+    expected = pack(model).explained(x).expected
+    np.testing.assert_array_equal(np.isnan(expected[0]), ~scaler.seen)
+    np.testing.assert_array_equal(expected[:, scaler.is_constant], 1.0)
 
 
 @pytest.mark.parametrize("settings", [{}, {"decoder": "certified"}, {"temperature": 0.02}])

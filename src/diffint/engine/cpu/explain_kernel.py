@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from ...core.constants import BEYOND_WEIGHT
+from ...core.constants import BEYOND_WEIGHT, LARGEST_ORIGINAL
 from ..kernel_cache import compiled, flush_tiny_numbers, set_float_mode
 from .product_tile import LANES
 from .score_decoding import decode
@@ -207,4 +207,5 @@ def _add_responsibility(target, output, doubles, start, cells, expected, respons
         nearest = lower[j] if value < lower[j] else (upper[j] if value > upper[j] else value)
         distance = abs(value - output_value) + BEYOND_WEIGHT * abs(value - nearest)
         responsibility[j] += distance if distance == distance else 0.0  # 0 for a missing cell
-        expected[j] += output_value * factor[j] + offset[j]
+        original = output_value * factor[j] + offset[j]
+        expected[j] += min(max(original, -LARGEST_ORIGINAL), LARGEST_ORIGINAL)

@@ -188,7 +188,8 @@ class PackedMembers:
 
     def _pack_doubles(self, m: int, member: Member) -> None:
         scaler, n = member.scaler, self.n_features
-        known = scaler.divisor > 0
+        varies = scaler.varies
+        divisor = np.where(varies, scaler.divisor, 0.0)
         self._doubles[1 : 1 + n] += scaler.seen
         start = int(
             self._places[score_layout.FIRST_DOUBLE] + m * self._places[score_layout.DOUBLES]
@@ -198,19 +199,18 @@ class PackedMembers:
         parts[score_layout.DIVISOR] = 1.0  # for padding features
         for place, values in (
             (score_layout.OFFSET, scaler.offset),
-            (score_layout.DIVISOR, scaler.divisor),
+            (score_layout.DIVISOR, divisor),
             (score_layout.CONSTANT, scaler.constant),
             (score_layout.LOWER, scaler.lower),
             (score_layout.UPPER, scaler.upper),
-            (score_layout.TO_FACTOR, scaler.divisor),
+            (score_layout.TO_FACTOR, divisor),
             (
                 score_layout.TO_OFFSET,
-                np.where(known, scaler.offset, np.nan_to_num(scaler.constant)),
+                np.where(varies, scaler.offset, np.nan_to_num(scaler.constant)),
             ),
         ):
             parts[place, :n] = values
-        has_special = not known.all() or not np.isnan(scaler.constant).all()
-        self._doubles[start + score_layout.N_DOUBLES * cells] = has_special
+        self._doubles[start + score_layout.N_DOUBLES * cells] = not varies.all()
 
     def scores(self, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
         """The mean of the members' scores. → (rows,)"""

@@ -8,6 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from ...core.constants import CONSTANT_DISTANCE, UNCLIPPED_LIMIT
 from ..kernel_cache import compiled
 from .product_tile import LANES
 from .score_layout import (
@@ -28,7 +29,6 @@ from .score_layout import (
 )
 from .score_row_loops import scale_cells
 
-_UNCLIPPED_LIMIT, _APART = 1e15, 2.0  # as in `core/scaling.py`
 _NAN = np.float32(np.nan)
 
 
@@ -76,8 +76,8 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
     lowest, highest = 2 * low - high, 2 * high - low
     clips = places[CLIPS] != 0
     if not clips:
-        low, lowest = -_UNCLIPPED_LIMIT, -_UNCLIPPED_LIMIT
-        high, highest = _UNCLIPPED_LIMIT, _UNCLIPPED_LIMIT
+        low, lowest = -UNCLIPPED_LIMIT, -UNCLIPPED_LIMIT
+        high, highest = UNCLIPPED_LIMIT, UNCLIPPED_LIMIT
     if not unclipped:
         lowest, highest = low, high
     clipped, target = places[CLIPPED] + b * cells, places[TARGET] + b * cells
@@ -130,7 +130,7 @@ def _scale_constant_cells(
             target[j] = _NAN
         elif not clips:
             side = 1.0 if value > constant else (-1.0 if value < constant else 0.0)
-            apart = doubles[start + LOWER * cells + j] + _APART * side
+            apart = doubles[start + LOWER * cells + j] + CONSTANT_DISTANCE * side
             apart = low if apart < low else (high if apart > high else apart)
             clipped[j] = np.float32(apart)
             target[j] = np.float32(apart)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.config import Config
+from ...core.constants import LARGEST_WEIGHT
 from ...core.errors import TrainingError
 from ..interface import (
-    LARGEST_WEIGHT,
     Progress,
     TrainedMember,
     TrainingRun,

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.config import Config
+from ...core.constants import LARGEST_WEIGHT
 from ...core.errors import InputError
 from ..cpu import layout, spectral
 from ..cpu.intervals import SAFE_EXPONENT, largest_magnitude
-from ..interface import LARGEST_WEIGHT, Progress, TrainedMember, TrainingRun, diverged
+from ..interface import Progress, TrainedMember, TrainingRun, diverged
 from ..parameters import initial_parameters
 
 try:
