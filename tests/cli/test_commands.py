@@ -30,6 +30,42 @@ def read_exactly(text, **options):
 
 
 class TestFit:
+    @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+    def test_fit_with_groups(self, run, tmp_path, name):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+        frame["patient"] = np.repeat(np.arange(25), 8)
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        frame.to_parquet(tmp_path / "t.parquet")
+        done = run(
+            *("fit", tmp_path / name, "-o", tmp_path / "m", "--group", "patient"),
+            *("--fpr", 0.1, "--epochs", 2),
+        )
+        assert done.code == 0
+        assert "of 3 features" in done.out
+        assert "Not used: 'patient' (--group)." in done.out
+        calibration = json.loads(run("info", tmp_path / "m", "--json").out)["calibration"]
+        assert calibration["rows"] == 8 * calibration["groups"] == 8 * 25
+        assert "200 scores in 25 groups" in run("info", tmp_path / "m").out
+        # The groups are not needed to score.
+        frame.drop(columns="patient").to_csv(tmp_path / "new.csv", index=False)
+        assert run("score", tmp_path / "m", tmp_path / "new.csv").code == 0
+
+    def test_bad_groups(self, run, tmp_path):
+        (tmp_path / "t.csv").write_text("a,b,g,y\n1,2,x,0\n2,3,,0\n3,4,z,1\n")
+        pd.DataFrame({"a": [1.0, 2.0], "g": [[1], [2]]}).to_parquet(tmp_path / "t.parquet")
+
+        def fit(name, *options):
+            done = run("fit", tmp_path / name, "-o", tmp_path / "m", *options)
+            assert done.code == 2
+            return done.err
+
+        assert "the group 'g' is missing in line 3" in fit("t.csv", "--group", "g")
+        assert "--group names: 'h'" in fit("t.csv", "--group", "h")
+        both = fit("t.csv", "--group", "y", "--label", "y")
+        assert "'y' cannot be both the label and the group column" in both
+        assert "the group 'g' has type list" in fit("t.parquet", "--group", "g")
+
     def test_fit_with_labels(self, run, payments, tmp_path):
         done = run(
             *("fit", payments / "t.csv", "-o", tmp_path / "m", "--label", "fraud"),

@@ -36,7 +36,7 @@ def test_too_few_scores_for_the_rate():
 def test_a_rate_that_no_number_of_rows_reaches(rate):
     message = rf"a false-positive rate of {rate:g}, which needs at least \d.*e\+\d+:"
     with pytest.warns(CalibrationWarning, match=message):
-        assert threshold(Calibration("holdout", SCORES), rate) == SCORES[-1]
+        assert threshold(Calibration("holdout", SCORES, ALONE), rate) == SCORES[-1]
 
 
 def test_scores_of_training_rows_are_optimistic():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -222,6 +223,9 @@ def split_rows(
         return Split("training", [usable] * n_members, [nothing] * n_members, groups)
     rank = np.argsort(rng.permutation(len(names)))[group_of.ravel()]  # of each row's group
     n_left = int(LEFT_OUT_SHARE * len(names))
+    if len(names) < n_rows and config.calibration == "members" and n_members > 1:
+        # Groups are fewer than rows, so every one is left out by some member.
+        n_left = max(n_left, math.ceil(len(names) / n_members))
 
     def leave_out(first: int) -> tuple[Rows, Rows]:
         rolled = (rank - first) % len(names)

@@ -44,7 +44,7 @@ _LARGEST_VALUE = 10.0  # standardised; limits the effect of heavy tails
 # over 300 real tables its median is 1.06. Rows of 20 subjects give 1.5 where the share of flagged
 # rows is about four times the rate.
 _SUSPICIOUS, _CLEAR = 1.5, 4.0
-_NEAR = 5.0  # how many times farther than its near copies the next row is
+_NEAR = 3.0  # how many times farther than its near copies the next row is
 
 
 class RowGroups(NamedTuple):
