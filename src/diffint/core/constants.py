@@ -13,8 +13,8 @@ CONSTANT_DISTANCE = 2.0
 
 # Limits in original units. Training values are at most the first, so that every difference and
 # every mean of values is finite; reconstructions and ranges are cut to the second.
-LARGEST_TRAINING_VALUE = 1e300
-LARGEST_ORIGINAL = 1e302
+LARGEST_TRAINING_VALUE = 1e303
+LARGEST_ORIGINAL = 1e305
 
 # Robust memberships, by which a row is compared with patterns and each value with the rest of its
 # row: none counts less than this, so that a single wrong value cannot rule a unit out.

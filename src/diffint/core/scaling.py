@@ -283,8 +283,9 @@ class UnclippedScaler(Scaler):
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (x - self.offset) / np.where(self.varies, self.divisor, 1.0)
-        for j in np.flatnonzero(self.is_constant):
-            scaled[:, j] = self.lower[j] + CONSTANT_DISTANCE * np.sign(x[:, j] - self.constant[j])
+            for j in np.flatnonzero(self.is_constant):
+                side = np.sign(x[:, j] - self.constant[j])
+                scaled[:, j] = self.lower[j] + CONSTANT_DISTANCE * side
         scaled[:, ~self.seen] = np.nan
         rows = _as_rows(np.clip(scaled, -UNCLIPPED_LIMIT, UNCLIPPED_LIMIT))
         return rows, rows.copy()

@@ -256,7 +256,9 @@ def explain_rows(
         np.copyto(upper, np.fmax(upper, value), where=inside)
         np.copyto(lower, np.fmax(lower, value), where=sides < 0)
         np.copyto(upper, np.fmin(upper, value), where=sides > 0)
-        outside = np.where(sides > 0, value - upper, np.where(sides < 0, lower - value, 0.0))
+        with np.errstate(over="ignore"):  # a value may be the largest float
+            outside = np.where(sides > 0, value - upper, np.where(sides < 0, lower - value, 0.0))
+        outside = np.minimum(outside, np.finfo(float).max)
         total = parts[rows].sum(axis=1, keepdims=True)
         side[rows], low[rows], up[rows], distance[rows] = sides, lower, upper, outside
         binds_below[rows], binds_above[rows] = ends.binds_below, ends.binds_above

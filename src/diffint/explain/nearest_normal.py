@@ -180,7 +180,8 @@ class _Search:
 
         def moved(part: Array) -> tuple[Array, Array]:
             """Values at this fraction (sets,) of the way to the target, rounded; their scores."""
-            values = own + part[:, None] * (target - own)
+            way = part[:, None]  # the difference of both values may overflow
+            values = (1.0 - way) * own + way * target
             values = self._rounded(values, own, features)
             changed = x[row]
             changed[np.arange(len(row))[:, None], features] = values
