@@ -1,5 +1,6 @@
 """The container: its checksum, and everything that can be wrong with a file as such."""
 
+import itertools
 import json
 import os
 import stat
@@ -181,7 +182,7 @@ class TestWhileReading:
         stop = threading.Event()
 
         def replace() -> None:
-            for i in iter(int, 1):
+            for i in itertools.count():
                 temporary = tmp_path / "temporary"
                 temporary.write_bytes(contents[i % 2])
                 os.replace(temporary, saved)
