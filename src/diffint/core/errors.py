@@ -49,6 +49,7 @@ class CacheWarning(UserWarning):
 
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_CALL_BACK = ("numba.", "contextlib")  # modules that we call and that call us
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -56,7 +57,7 @@ def warn(message: str, category: type[Warning]) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith(_PACKAGE)
-        or frame.f_globals.get("__name__", "").startswith("numba.")  # which may call us back
+        or frame.f_globals.get("__name__", "").startswith(_CALL_BACK)
     ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

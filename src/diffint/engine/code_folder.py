@@ -161,6 +161,8 @@ class CodeFolder:
                 found = place.lstat()
             except OSError:
                 return True  # there is nothing to read
+            if not stat.S_ISDIR(found.st_mode) and not stat.S_ISLNK(found.st_mode):
+                return True  # nothing can be in it
             is_ours = place == self.path
             problem = _problem_of_ours(found) if is_ours else _problem_above(found)
             if problem:
@@ -181,6 +183,8 @@ def _problem_of_ours(found: os.stat_result) -> str | None:
     """Why others could change a file or folder that we create, or None."""
     if os.name == "nt":
         return None
+    if stat.S_ISLNK(found.st_mode):  # made after links were resolved
+        return "is a link"
     if found.st_uid not in (0, _user()):
         return f"belongs to user {found.st_uid}"
     if found.st_mode & _OTHERS_WRITE:
@@ -190,6 +194,8 @@ def _problem_of_ours(found: os.stat_result) -> str | None:
 
 def _problem_above(found: os.stat_result) -> str | None:
     """Why others could exchange a folder in this one, or None."""
+    if stat.S_ISLNK(found.st_mode):
+        return "is a link"
     # In a container root may appear as "nobody", who then also owns the root folder.
     if found.st_uid not in (0, _user(), os.stat("/").st_uid):
         return f"belongs to user {found.st_uid}"

@@ -68,14 +68,14 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
     count, n_steps = 0, 0
 
     def wait() -> None:
-        bar.start()
         bar.update(task, description=_WAITING, total=None, visible=True)
+        bar.start()
 
     def start(steps: int) -> None:
         nonlocal n_steps
         n_steps = steps
-        bar.start()
         bar.reset(task, description=_COMPILING, total=1.0, step=f"step 0/{steps}", visible=True)
+        bar.start()
 
     def advance(share: float) -> None:
         nonlocal count
