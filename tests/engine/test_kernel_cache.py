@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.attacks.kernel_cache import attack
 
 import diffint
 from diffint import DiffInt
@@ -95,6 +96,13 @@ def test_compiled_and_cached_code_give_the_same_bits(copy):
     is_cached, scores = run(copy, FIT).split()
     assert is_cached == "False"
     assert run(copy, FIT).split() == ["True", scores]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_random_damage_never_changes_a_result():
+    counts = attack(count=10, seed=0)
+    assert counts.pop("tried") == counts.pop("right") == 10
+    assert not any(counts.values())
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="needs x86")
