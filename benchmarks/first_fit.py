@@ -42,7 +42,9 @@ def start(folder: str) -> subprocess.Popen[bytes]:
 def seconds_to_fit(folder: str, processes: int = 1) -> tuple[float, float]:
     """Wall and CPU seconds from the start of Python to a fitted model in all processes."""
     before, started = os.times(), time.perf_counter()
-    if any([process.wait() for process in [start(folder) for _ in range(processes)]]):
+    running = [start(folder) for _ in range(processes)]
+    exit_codes = [process.wait() for process in running]
+    if any(exit_codes):
         raise RuntimeError("a fit failed")
     wall, after = time.perf_counter() - started, os.times()
     used = after.children_user + after.children_system

@@ -5,15 +5,19 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from benchmarks.attacks.kernel_cache import attack
 
 import diffint
 from diffint import DiffInt
-from diffint.engine.kernel_cache import compiled, flush_tiny_numbers, set_float_mode
+from diffint.engine.code_folder import code_folder
+from diffint.engine.compile_lock import compiling_alone
+from diffint.engine.kernel_cache import compile_now, compiled, flush_tiny_numbers, set_float_mode
 
 SCRIPT = """
 import sys
@@ -96,6 +100,24 @@ def test_compiled_and_cached_code_give_the_same_bits(copy):
     is_cached, scores = run(copy, FIT).split()
     assert is_cached == "False"
     assert run(copy, FIT).split() == ["True", scores]
+
+
+def thirds(x):
+    return x / 3
+
+
+def test_code_that_another_process_compiles_is_only_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    waiting, other = compiled(thirds), compiled(thirds)
+    with compiling_alone(code_folder(), lambda: False):  # as the other process
+        thread = threading.Thread(target=waiting, args=(6.0,))
+        thread.start()
+        thread.join(0.3)
+        assert not waiting.signatures
+        compile_now(other, (numba.float64,))
+        thread.join(30)
+        assert waiting.stats.cache_hits
+    assert waiting(6.0) == 2.0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
