@@ -173,6 +173,15 @@ def test_a_folder_above_that_others_can_write(folder, level):
 
 
 @posix
+def test_nothing_is_created_where_others_can_write(tmp_path, monkeypatch):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "shared"))
+    assert f"{str(tmp_path / 'shared')!r} is writable by others" in use(double)
+    assert not [*(tmp_path / "shared").iterdir()]
+
+
+@posix
 def test_a_group_of_the_user_alone_may_write_above(folder, monkeypatch):
     folder.parent.chmod(0o770)
     monkeypatch.setattr(module, "_is_private_group", lambda _group: True)

@@ -87,8 +87,8 @@ class CodeFolder:
     def write(self, name: str, origin: bytes, content: bytes) -> None:
         """Write a file that only this user can read, or warn once that nothing can be kept."""
         try:
-            self._create()
             if self._is_safe():
+                self._create()
                 self._replace(name, _checksum(origin, content) + content)
         except OSError as error:
             if self.read(name, origin) is None:  # else another process has written it
@@ -105,8 +105,9 @@ class CodeFolder:
         if self.path in _not_writable:
             return False
         with contextlib.suppress(OSError):
-            self._create()
-            return self._is_safe() and os.access(self.path, os.W_OK | os.X_OK)
+            if self._is_safe():
+                self._create()
+                return os.access(self.path, os.W_OK | os.X_OK)
         return False
 
     def open_lock(self) -> int | None:
@@ -171,10 +172,10 @@ class CodeFolder:
         return True
 
     def _warn_of_others(self, place: Path, problem: str) -> None:
-        about = "" if place == self.path else f"{str(place)!r} "
+        subject = "it" if place == self.path else repr(str(place))
         _warn_once(
-            f"compiled code in {str(self.path)!r} is not used, because {about}{problem}: other "
-            "users could change what runs as you; correct this, or delete the folder, or set "
+            f"compiled code in {str(self.path)!r} is not used, because {subject} {problem}: other "
+            "users could change what runs as you; correct its owner or mode, or set "
             "NUMBA_CACHE_DIR to a folder that only you can write"
         )
 
