@@ -17,7 +17,7 @@ from .code_folder import CodeFolder
 
 _POLL_S = 0.1
 # After so long without new code, do not wait any longer: the other process may be suspended.
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 @contextmanager
