@@ -1,9 +1,10 @@
 """The first fit on a machine: seconds until the demo's model is fitted, and to stop it.
 
-With a fresh folder for compiled code each time. Wall time depends on what else the machine does;
-CPU time, of all processes together, does so less.
+With a fresh folder for compiled code each time. Also for several processes that start at the same
+time, of which one compiles. Wall time depends on what else the machine does; CPU time, of all
+processes together, does so less.
 
-Usage: python benchmarks/first_fit.py [--repeats 3]
+Usage: python benchmarks/first_fit.py [--repeats 3] [--at-once 8]
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ def start(folder: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", FIT], env=environment, stderr=subprocess.DEVNULL)
 
 
-def seconds_to_fit(folder: str) -> tuple[float, float]:
-    """Wall and CPU seconds from the start of Python to a fitted model."""
+def seconds_to_fit(folder: str, processes: int = 1) -> tuple[float, float]:
+    """Wall and CPU seconds from the start of Python to a fitted model in all processes."""
     before, started = os.times(), time.perf_counter()
-    if start(folder).wait():
-        raise RuntimeError("the fit failed")
+    running = [start(folder) for _ in range(processes)]
+    exit_codes = [process.wait() for process in running]
+    if any(exit_codes):
+        raise RuntimeError("a fit failed")
     wall, after = time.perf_counter() - started, os.times()
     used = after.children_user + after.children_system
     return wall, used - before.children_user - before.children_system
@@ -65,14 +68,18 @@ def main() -> None:
     """Print the times."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--at-once", type=int, default=8, help="processes that start together")
+    options = parser.parse_args()
+    repeats, at_once = options.repeats, options.at_once
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{processor_name()}, {cores} cores, load {os.getloadavg()[0]:.1f}\n")
-    times: dict[str, list[tuple[float, float]]] = {"first fit": [], "second": []}
+    times: dict[str, list[tuple[float, float]]] = {}
     for _ in range(repeats):
-        with tempfile.TemporaryDirectory() as folder:
-            for fits in times.values():
-                fits.append(seconds_to_fit(folder))
+        for prefix, processes in (("", 1), (f"{at_once} at once: ", at_once)):
+            with tempfile.TemporaryDirectory() as folder:
+                for name in ("first fit", "second"):
+                    fits = times.setdefault(prefix + name, [])
+                    fits.append(seconds_to_fit(folder, processes))
     print("| fit | wall | CPU |\n|---|---|---|")
     for name, fits in times.items():
         wall, used = (statistics.median(column) for column in zip(*fits, strict=True))

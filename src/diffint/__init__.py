@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from .core.config import Config
 from .core.errors import (
+    CacheWarning,
     CalibrationWarning,
+    CompilationError,
     DiffIntError,
     InputError,
     InputWarning,
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from .estimator import DiffInt
 
 __all__ = [
+    "CacheWarning",
     "CalibrationWarning",
+    "CompilationError",
     "Config",
     "DiffInt",
     "DiffIntError",

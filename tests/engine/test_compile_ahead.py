@@ -12,7 +12,9 @@ import pytest
 
 from diffint import DiffInt
 from diffint.engine import compile_ahead
+from diffint.engine.code_folder import CodeFolder, code_folder
 from diffint.engine.compile_ahead import FitKind, kernels_of_a_fit
+from diffint.engine.compile_lock import compiling_alone
 
 KINDS = [
     FitKind(certified, by_difference, on_cpu=True)
@@ -77,7 +79,7 @@ def first(tmp_path_factory):
 def remove_kernels(cache, *names):
     """Remove kernels from the cache."""
     for name in names:
-        files = [*cache.rglob(f"*.{name}-*.nb[ic]")]
+        files = [*cache.rglob(f"*.{name}-*.code")]
         assert files
         for file in files:
             file.unlink()
@@ -107,11 +109,13 @@ def test_kernel_names_are_unique(kind):
 
 def test_without_a_cache_folder(first):
     _, (_, scores, _) = first
-    no_folder = "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-    compiled, same_scores, output = fit("", script=no_folder + FIT)
+    compiled, same_scores, output = fit("/dev/null", script=FIT.replace('"ignore"', '"default"'))
     assert "step_loop" in compiled
     assert same_scores == scores
-    assert output == ""
+    assert output.count("CacheWarning") == 1
+    assert "cannot be kept in '/dev/null/diffint/" in output
+    assert "Not a directory" in output
+    assert "NUMBA_CACHE_DIR" in output
 
 
 def test_failing_processes(first):
@@ -127,34 +131,35 @@ def test_failing_processes(first):
     assert same_scores == scores
 
 
-def test_concurrent_fits(first):
+def test_of_concurrent_fits_one_compiles(first):
     cache, (_, scores, _) = first
     remove_kernels(cache, "update", "count_inside", "prepare")
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", FIT, "plain"],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=environment(cache),
         )
-        for _ in range(3)
+        for _ in range(4)
     ]
-    results = [process.communicate(timeout=300)[0].split() for process in processes]
-    assert [result[1] for result in results] == [scores] * 3
+    results = [process.communicate(timeout=300) for process in processes]
+    assert [result[0].split() for result in results] == [["nothing", scores]] * 4
+    assert sum("compiling, once" in result[1] for result in results) == 1
 
 
 def test_when_processes_cannot_be_started(monkeypatch):
-    kernels = kernels_of_a_fit(KINDS[0])
-    assert compile_ahead._processes_can_help(kernels)
+    assert compile_ahead._processes_can_help()
     with monkeypatch.context() as patch:
         patch.setattr(compile_ahead.multiprocessing, "parent_process", lambda: object())
-        assert not compile_ahead._processes_can_help(kernels)
+        assert not compile_ahead._processes_can_help()
     with monkeypatch.context() as patch:
         patch.setattr(compile_ahead.sys, "executable", "/usr/bin/uwsgi")
-        assert not compile_ahead._processes_can_help(kernels)
+        assert not compile_ahead._processes_can_help()
     with monkeypatch.context() as patch:
         patch.setattr(compile_ahead.sys, "frozen", True, raising=False)
-        assert not compile_ahead._processes_can_help(kernels)
+        assert not compile_ahead._processes_can_help()
 
 
 def start_fit(cache):
@@ -188,6 +193,28 @@ def test_ending_the_fit_ends_the_compiler_processes(tmp_path, number):
     assert took < 5  # 0.2 s on an idle machine
     if number == "SIGINT":
         assert "KeyboardInterrupt" in output
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_that_waits_says_so_and_can_be_stopped(tmp_path, number):
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n" + "1,2\n3,5\n" * 20)
+    folder = CodeFolder(tmp_path / code_folder().path.relative_to(code_folder().path.parents[1]))
+    with compiling_alone(folder, lambda: False):  # as another process
+        process = subprocess.Popen(
+            [sys.executable, "-m", "diffint", "fit", str(table), "-o", str(tmp_path / "model")],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(tmp_path),
+        )
+        assert process.stderr.readline().startswith("another process is compiling; waiting")
+        sent = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(timeout=30) == 128 + number
+        assert time.monotonic() - sent < 3  # 0.2 s on an idle machine
+    assert "interrupted; nothing was written" in process.stderr.read()
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_second_fit_does_not_check_the_cache(monkeypatch):

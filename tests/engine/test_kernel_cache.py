@@ -5,15 +5,19 @@ import platform
 import shutil
 import subprocess
 import sys
-import textwrap
+import threading
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+from benchmarks.attacks.kernel_cache import attack
 
 import diffint
 from diffint import DiffInt
-from diffint.engine.kernel_cache import compiled, flush_tiny_numbers, set_float_mode
+from diffint.engine.code_folder import code_folder
+from diffint.engine.compile_lock import compiling_alone
+from diffint.engine.kernel_cache import compile_now, compiled, flush_tiny_numbers, set_float_mode
 
 SCRIPT = """
 import sys
@@ -32,10 +36,9 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from diffint import DiffInt
-from diffint.engine.cpu import steps
-from diffint.engine.kernel_cache import holds_code
+from diffint.engine.compile_ahead import FitKind, kernels_of_a_fit
 rows = np.random.default_rng(0).normal(size=(200, 5))
-print(holds_code(steps.step_loop))
+print(any(kernel.is_compiled for kernel in kernels_of_a_fit(FitKind(False, False, True))))
 detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
 print(detector.anomaly_score(rows).tobytes().hex())
 """
@@ -50,13 +53,13 @@ def copy(tmp_path):
     return target
 
 
-def run(copy, script=SCRIPT, **environment):
+def run(copy, script=SCRIPT):
     done = subprocess.run(
         [sys.executable, "-c", script, str(copy.parent)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, "NUMBA_CACHE_DIR": str(copy.parent / "cache")},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -64,7 +67,8 @@ def run(copy, script=SCRIPT, **environment):
 
 def test_a_change_in_a_called_function_is_detected(copy):
     before = run(copy)
-    assert list(copy.rglob("*.nbc"))
+    files = {*copy.parent.rglob("*.code")}
+    assert files
     assert run(copy) == before
     # The compiled loop calls a function in another file.
     called = copy / "engine" / "cpu" / "product_tile.py"
@@ -73,40 +77,54 @@ def test_a_change_in_a_called_function_is_detected(copy):
     assert changed != text
     called.write_text(changed)
     assert run(copy) != before
+    assert {*copy.parent.rglob("*.code")} == files  # the old code was replaced
 
 
-def test_a_cache_on_a_full_disk_is_not_an_error(copy):
-    # Writing to /dev/full always fails.
-    assert run(copy, NUMBA_CACHE_DIR="/dev/full")
-
-
-def test_a_read_only_cache_folder_is_not_an_error():
-    # Every folder that numba tries is read-only.
-    script = """
-    import numpy as np
-    from numba.core import caching
-    def refuse(self):
-        raise OSError(30, "read-only file system")
-    for locator in caching.CacheImpl._locator_classes:
-        locator.ensure_cache_path = refuse
-    from diffint import DiffInt
-    x = np.random.default_rng(0).normal(size=(40, 3))
-    d = DiffInt(n_units=4, hidden_width=4, epochs=1, n_members=1, random_state=0).fit(x)
-    assert np.isfinite(d.anomaly_score(x)).all()
-    """
+def test_without_compilation_there_is_one_clear_error(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n" + "1,2\n3,5\n" * 20)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+        [sys.executable, "-m", "diffint", "fit", str(table), "-o", str(tmp_path / "model")],
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2
+    assert done.stderr.startswith("diffint: the environment variable NUMBA_DISABLE_JIT is set")
+    assert done.stderr.count("\n") == 1
+    assert [*tmp_path.iterdir()] == [table]
 
 
 def test_compiled_and_cached_code_give_the_same_bits(copy):
     is_cached, scores = run(copy, FIT).split()
     assert is_cached == "False"
     assert run(copy, FIT).split() == ["True", scores]
+
+
+def thirds(x):
+    return x / 3
+
+
+def test_code_that_another_process_compiles_is_only_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    waiting, other = compiled(thirds), compiled(thirds)
+    with compiling_alone(code_folder(), lambda: False):  # as the other process
+        thread = threading.Thread(target=waiting, args=(6.0,))
+        thread.start()
+        thread.join(0.3)
+        assert not waiting.signatures
+        compile_now(other, (numba.float64,))
+        thread.join(30)
+        assert waiting.stats.cache_hits
+    assert waiting(6.0) == 2.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_random_damage_never_changes_a_result():
+    counts = attack(count=10, seed=0)
+    assert counts.pop("tried") == counts.pop("right") == 10
+    assert not any(counts.values())
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="needs x86")

@@ -28,6 +28,10 @@ class ModelFileError(DiffIntError, ValueError):
     """A file that is not a diffint model, is damaged, or was written by a newer version."""
 
 
+class CompilationError(DiffIntError, RuntimeError):
+    """Functions cannot be compiled in this environment."""
+
+
 class TrainingWarning(UserWarning):
     """Training finished, but its result should be checked."""
 
@@ -40,12 +44,20 @@ class InputWarning(UserWarning):
     """The table was accepted, but part of it could not be used."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept or used, so that it is compiled again in every process."""
+
+
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_CALL_BACK = ("numba.", "contextlib")  # modules that we call and that call us
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn with the location of the line outside this package that called into it."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_PACKAGE)
+        or frame.f_globals.get("__name__", "").startswith(_CALL_BACK)
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -1,9 +1,10 @@
 """Compile the kernels of the first fit on a machine ahead of time, in parallel processes.
 
 Numba compiles one function at a time in a process, and compilation cannot be interrupted. So
-several processes compile into numba's cache on disk, and this process loads the code from there.
+several processes compile into the cache on disk, and this process loads the code from there.
 They end when this process ends, for whatever reason. Where they cannot be started, this process
-compiles each kernel when it is first called.
+compiles each kernel when it is first called. Of several processes that need the same code, one
+compiles and the others wait.
 
 To register a kernel, add it to `kernels_of_a_fit`.
 """
@@ -24,7 +25,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from .kernel_cache import flush_tiny_numbers, is_compiled, set_float_mode
+from .code_folder import code_folder
+from .compile_lock import compiling_alone
+from .kernel_cache import compile_now, flush_tiny_numbers, is_compiled, set_float_mode
 
 _MOST_PROCESSES = 4  # more would be idle while the slowest kernel compiles
 _START = f"""
@@ -75,7 +78,7 @@ class Kernel(NamedTuple):
 
     def compile(self) -> None:
         """Compile it in this process, or load it from disk."""
-        self.function.compile(self.types)
+        compile_now(self.function, self.types)
 
 
 def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
@@ -191,33 +194,47 @@ def compile_for_a_fit(
     processes: int,
     started: Callable[[int], None] = lambda _steps: None,
     done: Callable[[float], None] = lambda _share: None,
+    waiting: Callable[[], None] = lambda: None,
 ) -> None:
     """Compile the kernels of a fit in up to `processes` processes, and wait for them.
 
     started: called with the number of kernels, if any must be compiled; done: called after each
-    kernel with its share of the work.
+    kernel with its share of the work; waiting: called if another process is compiling.
     """
     if kind in _PREPARED_KINDS:
         return
-    missing = [kernel for kernel in kernels_of_a_fit(kind) if not kernel.is_compiled]
-    if missing and _processes_can_help(missing):
-        started(len(missing))
-        total = sum(kernel.seconds for kernel in missing)
-        pool = _CompilerPool(processes, kind)
-        try:
-            for kernel in pool.compile(missing):
-                done(kernel.seconds / total)
-                if not kernel.is_compiled:
-                    break  # writing to the cache fails: it would fail for the others too
-        finally:
-            pool.close()
+    kernels = kernels_of_a_fit(kind)
+
+    def all_compiled() -> bool:
+        return all(kernel.is_compiled for kernel in kernels)
+
+    if not all_compiled() and _processes_can_help():
+        with compiling_alone(code_folder(), all_compiled, waiting):
+            missing = [kernel for kernel in kernels if not kernel.is_compiled]
+            if missing:
+                started(len(missing))
+                _compile_in_processes(missing, kind, processes, done)
     _PREPARED_KINDS.add(kind)
+
+
+def _compile_in_processes(
+    kernels: Sequence[Kernel], kind: FitKind, processes: int, done: Callable[[float], None]
+) -> None:
+    total = sum(kernel.seconds for kernel in kernels)
+    pool = _CompilerPool(processes, kind)
+    try:
+        for kernel in pool.compile(kernels):
+            done(kernel.seconds / total)
+            if not kernel.is_compiled:
+                break  # writing to the cache fails: it would fail for the others too
+    finally:
+        pool.close()
 
 
 _PREPARED_KINDS: set[FitKind] = set()  # in this process
 
 
-def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
+def _processes_can_help() -> bool:
     """Whether other processes can be started and pass their code on through the cache."""
     # A worker of a process pool may not start processes, and the other workers use the cores.
     if multiprocessing.parent_process() is not None or multiprocessing.current_process().daemon:
@@ -227,7 +244,7 @@ def _processes_can_help(kernels: Sequence[Kernel]) -> bool:
         return False
     if not Path(sys.executable).stem.lower().startswith(("python", "pypy")):
         return False
-    return all(kernel.function.stats.cache_path is not None for kernel in kernels)
+    return code_folder().is_writable
 
 
 class _CompilerPool:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import numba
 from llvmlite import ir
 from numba import njit, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
+from ..core.errors import CompilationError
+from .code_folder import code_folder
+from .compile_lock import compiling_alone
 from .inlining import inline_into_callers
 
 # Not "reassoc": the order of a row's sums could then depend on the other rows.
@@ -34,24 +43,22 @@ def compiled_sums(function: Callable[..., Any]) -> Any:
 
 
 def _compile(function: Callable[..., Any], fastmath: set[str]) -> Any:
+    if numba.config.DISABLE_JIT:
+        raise CompilationError(
+            "the environment variable NUMBA_DISABLE_JIT is set, but diffint works only with "
+            "compiled functions; unset it"
+        )
     # Always inline: of a function that is called, the linker takes the first copy, and copies are
     # optimised differently. Which copy is first depends on whether code was compiled in this
     # process or read from disk, so the same seed could give different bits.
     options = {"nogil": True, "error_model": "numpy", "forceinline": True, "fastmath": fastmath}
     dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     inline_into_callers(dispatcher, function, **options)
-    # RuntimeError: no folder is writable. Then every process compiles.
-    with contextlib.suppress(RuntimeError):
+    # OSError: the source is not in a file. Then every process compiles.
+    with contextlib.suppress(OSError):
         dispatcher._cache = _KernelCache(function)
+        dispatcher.compile = functools.partial(_compile_or_wait, dispatcher)
     return dispatcher
-
-
-def holds_code(dispatcher: Any) -> bool:
-    """Whether a function has been compiled for any types, in this process or another one."""
-    if dispatcher.signatures:
-        return True
-    cache = dispatcher._cache
-    return isinstance(cache, _KernelCache) and cache.holds_code()
 
 
 def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
@@ -62,44 +69,75 @@ def is_compiled(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     return isinstance(cache, _KernelCache) and cache.holds(kinds, dispatcher.targetctx)
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache on disk, stamped with a digest of the sources of all kernels.
+def compile_now(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
+    """Compile a function for these types or load it, also if another process is compiling."""
+    return type(dispatcher).compile(dispatcher, kinds)
 
-    Numba checks only the file of the function itself, but its code includes the functions that it
-    calls: after a change of those, numba would still run the old code.
+
+def _compile_or_wait(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
+    """In place of numba's `Dispatcher.compile`: what another process compiles, only load."""
+    with compiling_alone(code_folder(), lambda: is_compiled(dispatcher, kinds)):
+        return compile_now(dispatcher, kinds)
+
+
+class _KernelCache(NullCache):  # type: ignore[misc]
+    """Compiled code of one function on disk, one file for each combination of argument types.
+
+    In place of numba's cache, which fails on damaged files, executes code that other users could
+    have written, and checks only the file of the function itself: its code includes the functions
+    that it calls, and after a change of those, numba would still run the old code.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file._source_stamp = _kernel_sources()
+        self._function = function
+        self._sources = _digest(Path(inspect.getfile(function))) + _digest_of_kernels()
 
-    def holds_code(self) -> bool:
-        """Whether there is code of the current sources."""
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-            return bool(self._cache_file._load_index())
-        return False
+    @property
+    def cache_path(self) -> str:
+        return str(code_folder().path)
 
     def holds(self, kinds: tuple[Any, ...], target_context: Any) -> bool:
         """Whether there is code of the current sources for arguments of these types."""
-        key = self._index_key(kinds, target_context.codegen())
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-            return key in self._cache_file._load_index()
-        return False
+        return code_folder().read(*self._file(kinds, target_context)) is not None
 
-    def save_overload(self, signature: Any, data: Any) -> None:
-        # A full or read-only disk must not fail the fit.
-        with contextlib.suppress(OSError):
-            super().save_overload(signature, data)
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(signature, target_context)
-        except (OSError, EOFError, pickle.UnpicklingError):  # unreadable or half written
+    def load_overload(self, kinds: tuple[Any, ...], target_context: Any) -> Any:
+        target_context.refresh()
+        content = code_folder().read(*self._file(kinds, target_context))
+        if content is None:
             return None
+        try:
+            result = CompileResult._rebuild(target_context, *pickle.loads(content))
+            return result if result.signature.args == tuple(kinds) else None
+        except Exception:  # from another version of some library: compile again
+            return None
+
+    def save_overload(self, kinds: tuple[Any, ...], result: Any) -> None:
+        if result.lifted or result.library.has_dynamic_globals:  # of use in this process only
+            return
+        file = self._file(kinds, result.target_context)
+        code_folder().write(*file, dumps(result._reduce()))
+
+    def _file(self, kinds: tuple[Any, ...], target_context: Any) -> tuple[str, bytes]:
+        """Name of the file, and everything that its content depends on.
+
+        The name does not depend on the sources and versions, so that new code replaces the old.
+        """
+        function, closure = self._function, self._function.__closure__ or ()
+        python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
+        purpose = (python, repr(kinds), target_context.codegen().magic_tuple())
+        origin = (
+            *(purpose, numba.__version__, llvmlite.__version__, self._sources),
+            *(function.__module__, function.__qualname__, function.__code__.co_firstlineno),
+            dumps(tuple(cell.cell_contents for cell in closure)),
+        )
+        readable = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        place = (purpose, function.__module__, function.__qualname__)
+        digest = hashlib.sha256(repr(place).encode()).hexdigest()[:16]
+        return f"{readable[:80]}-{digest}.code", repr(origin).encode()
 
 
 @functools.cache
-def _kernel_sources() -> str:
+def _digest_of_kernels() -> str:
     """A digest of every file whose code may be part of a kernel."""
     package = Path(__file__).parents[1]
     files = [
@@ -108,10 +146,12 @@ def _kernel_sources() -> str:
         package / "core" / "constants.py",
         *(package / "engine" / "cpu").glob("*.py"),
     ]
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return hashlib.sha256("".join(map(_digest, sorted(files))).encode()).hexdigest()
+
+
+@functools.cache
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -91,8 +91,8 @@ def fit_model(
     kind = FitKind(
         DECODERS[config.decoder].certified, prepared.by_difference, engine.is_compiled_by_numba
     )
-    with compiling_progress(verbose) as (started, done):
-        compile_for_a_fit(kind, n_jobs, started, done)
+    with compiling_progress(verbose) as callbacks:
+        compile_for_a_fit(kind, n_jobs, **callbacks._asdict())
     with training_progress(int(resolved.epochs), config.n_members, verbose) as progress:
         trained = engine.train(prepared.runs, resolved, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)

@@ -13,29 +13,39 @@ from ..engine.interface import Progress
 
 _TRAINING = "training"
 _COMPILING = "compiling, once on this machine"
+_WAITING = "another process is compiling; waiting for it"
 
 
 class CompilingProgress(NamedTuple):
-    """started: call with the number of steps; done: call after each step with its share of all."""
+    """What to call while compiling.
+
+    started: with the number of steps; done: after each step with its share of all; waiting: if
+    another process compiles, possibly before `started`.
+    """
 
     started: Callable[[int], None]
     done: Callable[[float], None]
+    waiting: Callable[[], None]
 
 
 @contextmanager
 def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
     """Callbacks that show progress: a bar on a terminal, else a line at start and end."""
     if not verbose or sys.stderr is None:
-        yield CompilingProgress(lambda _steps: None, lambda _share: None)
+        yield CompilingProgress(lambda _steps: None, lambda _share: None, lambda: None)
         return
     if not sys.stderr.isatty():
         start_times: list[float] = []
 
-        def print_start(_steps: int) -> None:
+        def print_start(text: str) -> None:
             start_times.append(time.perf_counter())
-            print(f"{_COMPILING} …", file=sys.stderr, flush=True)
+            print(f"{text} …", file=sys.stderr, flush=True)
 
-        yield CompilingProgress(print_start, lambda _share: None)
+        yield CompilingProgress(
+            lambda _steps: print_start(_COMPILING),
+            lambda _share: None,
+            lambda: print_start(_WAITING),
+        )
         if start_times:
             print(
                 f"compiled in {time.perf_counter() - start_times[0]:.0f} s",
@@ -50,23 +60,30 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("step {task.fields[step]}/{task.fields[steps]}"),
+        TextColumn("{task.fields[step]}"),
         TimeRemainingColumn(),
     )
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    count = 0
+    task = bar.add_task("", step="", visible=False)
+    count, n_steps = 0, 0
+
+    def wait() -> None:
+        bar.update(task, description=_WAITING, total=None, visible=True)
+        bar.start()
 
     def start(steps: int) -> None:
+        nonlocal n_steps
+        n_steps = steps
+        bar.reset(task, description=_COMPILING, total=1.0, step=f"step 0/{steps}", visible=True)
         bar.start()
-        bar.add_task(_COMPILING, total=1.0, step=0, steps=steps)
 
     def advance(share: float) -> None:
         nonlocal count
         count += 1
-        bar.update(bar.task_ids[0], advance=share, step=count)
+        bar.update(task, advance=share, step=f"step {count}/{n_steps}")
 
     try:
-        yield CompilingProgress(start, advance)
+        yield CompilingProgress(start, advance, wait)
     finally:
         bar.stop()
 
