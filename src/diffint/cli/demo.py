@@ -17,6 +17,7 @@ from rich.table import Table
 
 from ..core.formatting import distinct_numbers
 from ..tables.files.reading import ReadingOptions
+from .output import say
 from .report import write_report
 
 if TYPE_CHECKING:
@@ -90,15 +91,14 @@ def demo(
     frame.iloc[test].rename_axis("biopsy").to_csv(rows)
     write_report(detector, str(rows), str(report), ReadingOptions())
     for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
-        console.print(f"{what + ':':<10} {path}", soft_wrap=True)
+        say(f"{what + ':':<10} {path}")
     # After `make demo` the environment's commands may not be on the PATH.
     installed = Path(sys.executable).with_name("diffint")
     command = installed if shutil.which("diffint") is None and installed.exists() else "diffint"
-    console.print(
+    say(
         f"\nOpen the report in a browser, or try next:\n"
         f"  {command} explain {model} {rows} --top 1\n"
-        f"  {command} constraints {model}",
-        soft_wrap=True,
+        f"  {command} constraints {model}"
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from ..core.errors import InputError
-from ..core.formatting import counted
+from ..core.formatting import counted, printable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
+from .output import records, say, say_json
 from .streaming import Highest, ScoredBatch, joined, scored_batches
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def explain(
     nearest = nearest_normal(detector.prepared, batch.values, threshold)
     names = [batch.name(i) for i in range(len(why))]
     if as_json:
-        typer.echo(json.dumps(_as_json(why, nearest, names, n_reasons), indent=2))
+        say_json(_as_json(why, nearest, names, n_reasons))
         return
     texts = []
     for i, name in enumerate(names):
@@ -79,8 +79,8 @@ def explain(
         if why.flagged[i]:
             change = nearest.text(i).removeprefix(f"Row {i}")
             text += f"\n  It{change}" if nearest.found[i] else f"\n  N{change.removeprefix(': n')}"
-        texts.append(f"Row {name}{text}")
-    typer.echo("\n\n".join(texts))
+        texts.append(f"Row {printable(name)}{text}")
+    say("\n\n".join(texts))
 
 
 def _rows(
@@ -131,11 +131,9 @@ def _as_json(
                 "threshold": why.threshold,
                 "flagged": bool(why.flagged[i]),
                 "pattern": int(why.unit[i]),
-                "reasons": json.loads(lines.to_json(orient="records", double_precision=15)),
+                "reasons": records(lines),
                 "text": why.reasons(i, n_reasons),
-                "nearest_normal": json.loads(
-                    suggested.to_json(orient="records", double_precision=15)
-                ),
+                "nearest_normal": records(suggested),
             }
         )
     return rows

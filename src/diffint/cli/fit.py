@@ -15,6 +15,7 @@ from ..core.formatting import counted, listed, number
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
+from .output import say
 from .streaming import check_columns
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def fit(
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
     lines.append(f"Model file: {output}")
     for line in lines:
-        typer.echo(line)
+        say(line)
 
 
 def _settings(preset: str, decoder: str | None, epochs: str | None) -> dict[str, Any]:

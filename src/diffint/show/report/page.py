@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from ...core.formatting import counted, listed, number, percent
+from ...core.formatting import counted, listed, number, percent, printable
 from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation, explain_model
 from ...explain.local_explanation import explain_rows
@@ -37,11 +37,11 @@ def render(
     learned = explain_model(model)
     n_flagged = int((scored.scores > threshold).sum())
     script, style = _text_of("script.js"), _text_of("style.css")
-    html = _ENVIRONMENT.get_template("page.html").render(
+    return _ENVIRONMENT.get_template("page.html").render(
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=Markup(style),
-        source=scored.source,
+        source=printable(scored.source),
         created=_moment(created),
         headline=headline(n_flagged, len(scored.scores)),
         meaning=_meaning(model, threshold, rate, len(scored.scores), n_flagged),
@@ -56,12 +56,10 @@ def render(
         patterns=pattern_drawings(learned, model.features),
         training=training_facts(model, threshold, rate),
         settings=settings(model.config),
-        version=model.training.version,
+        version=printable(model.training.version),
         held_out=model.calibration.held_out,
         box_coverage=percent(model.config.box_coverage) if model.config.box_coverage else "",
     )
-    # Names read from a file that is not UTF-8 may contain characters that cannot be encoded.
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 # --- Sentences -----------------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def _more_features(learned: GlobalExplanation) -> list[str]:
     n_varying = int((~learned.constant).sum())
     if n_varying > N_FEATURES:
         lines.append(f"The {N_FEATURES} most important of {n_varying:,} features are shown.")
-    constant = [learned.feature_names[j] for j in np.flatnonzero(learned.constant)]
+    constant = [printable(learned.feature_names[j]) for j in np.flatnonzero(learned.constant)]
     if constant:
         more = [f"{len(constant) - _NAMED:,} more"] if len(constant) > _NAMED else []
         lines.append(f"Constant in training: {listed(constant[:_NAMED] + more)}.")
@@ -166,8 +164,8 @@ def _row_block(
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
-        rows = row_data(scored.ids, why, nearest)
-    return {"names": list(prepared.model.feature_names), "rows": rows}
+        rows = row_data(tuple(map(printable, scored.ids)), why, nearest)
+    return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
 
 
 def _as_json(value: Any) -> Markup:

@@ -12,6 +12,7 @@ from ...core.formatting import (
     counted,
     exact_number,
     number,
+    printable,
     rounded_down,
     rounded_up,
 )
@@ -33,7 +34,7 @@ def certificate_text(certificate: Certificate, row: int) -> str:
     ]
     sides = common_pattern(c.pattern[:, row])
     beyond = [
-        f"{c.feature_names[j]} ({'above' if sides[j] > 0 else 'below'})"
+        f"{printable(c.feature_names[j])} ({'above' if sides[j] > 0 else 'below'})"
         for j in np.flatnonzero(sides)
     ]
     lines.append(
@@ -63,7 +64,7 @@ def region_text(certificate: RegionCertificate) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [
-        f"{name} {_range(low, high)}"
+        f"{printable(name)} {_range(low, high)}"
         for name, low, high in zip(c.feature_names, c.region_lower, c.region_upper, strict=True)
         if np.isfinite(low) or np.isfinite(high)
     ]

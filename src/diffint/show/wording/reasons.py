@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.formatting import distinct_numbers, number, percent, shown_name
+from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...explain.local_explanation import LocalExplanation
 from .ranges import range_text, rows_inside
 
@@ -67,7 +67,7 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
         ends = range_text(lower, upper, low, up, True, True)
         where = ("below", "within", "above")[side + 1] if lower != upper else "not"
         share = percent(why.share[row, j])
-        parts.append(f"{why.feature_names[j]} = {value} {where} {ends} ({share})")
+        parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
     return "; ".join(parts)
 
 
