@@ -15,6 +15,7 @@ import pytest
 
 from diffint import DiffInt
 
+from ..conftest import QUICK
 from .conftest import make_payments
 
 FEATURES = ["age", "amount", "visits"]
@@ -296,3 +297,41 @@ def test_help_and_version_import_no_heavy_library():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "\n200\n"
+
+
+def test_formulas_in_ids_are_escaped_in_csv_only(run, payments, tmp_path):
+    table = make_payments().head(20)
+    table["payment"] = ["=HYPERLINK()", "-12", "+4.5", "@a", "+a", *table["payment"][5:]]
+    table.to_parquet(tmp_path / "t.parquet")
+    model, ids = payments / "m.diffint", table["payment"].tolist()
+    escaped = ["'=HYPERLINK()", "-12", "+4.5", "'@a", "'+a", *ids[5:]]
+    for output, more, expected in (
+        ("s.csv", [], escaped),
+        ("s.tsv", [], escaped),
+        ("s.csv", ["--no-escape-formulas"], ids),
+        ("s.parquet", [], ids),
+        ("s.feather", [], ids),
+    ):
+        path = tmp_path / output
+        assert run("score", model, tmp_path / "t.parquet", "-o", path, *more).code == 0
+        read = {
+            "s.csv": lambda path: pd.read_csv(path, dtype=str),
+            "s.tsv": lambda path: pd.read_csv(path, dtype=str, sep="\t"),
+            "s.parquet": pd.read_parquet,
+            "s.feather": pd.read_feather,
+        }[output](path)
+        assert read["payment"].tolist() == expected
+    printed = run("score", model, tmp_path / "t.parquet").out
+    assert pd.read_csv(io.StringIO(printed), dtype=str)["payment"].tolist() == escaped
+
+
+def test_formulas_in_names_are_escaped_in_reasons(run, payments, tmp_path):
+    frame = make_payments()[["age", "amount"]].set_axis(["=age", "@amount"], axis=1)
+    frame.iloc[0] *= 50
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    detector = DiffInt(**QUICK).fit(frame[1:])
+    detector.save(tmp_path / "m.diffint")
+    for more in ([], ["--no-escape-formulas"]):
+        output = tmp_path / "s.csv"
+        run("score", tmp_path / "m.diffint", tmp_path / "t.csv", "-o", output, "--top", 1, *more)
+        assert pd.read_csv(output)["reasons"][0][:2] in ("'=", "'@")
