@@ -81,6 +81,9 @@ array([ 1, -1])
 
     # Name of the id column of the training file. Set and used only by the command line.
     id_column_: str | None = None
+    # Files that must not be overwritten by mistake, where they are known.
+    _model_file: str | os.PathLike[str] | None = None
+    _table_file: str | os.PathLike[str] | None = None
 
     def __init__(
         self,
@@ -158,6 +161,7 @@ array([ 1, -1])
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
+        self._model_file, self._table_file = None, _file_of(X)
         config = self.config
         rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
@@ -360,8 +364,9 @@ array([ 1, -1])
             How many flagged rows to show at most, highest scores first.
         """
         from .report import ScoredTable, build_report
-        from .tables.atomic_write import atomic_write
+        from .tables.atomic_write import atomic_write, check_not_an_input
 
+        check_not_an_input(path, _file_of(X), self._model_file, self._table_file)
         max_rows = check_count(max_rows, "rows")
         table = self._read(X)
         scores = self._scores(table)
@@ -382,7 +387,9 @@ array([ 1, -1])
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file; a failed write keeps the old file."""
         from .persist.model_file import save_model
+        from .tables.atomic_write import check_not_an_input
 
+        check_not_an_input(path, self._table_file)
         check_is_fitted(self, "model_")
         save_model(
             self.model_,
@@ -408,6 +415,7 @@ array([ 1, -1])
         )
         estimator._set_model(model)
         estimator.id_column_ = settings["id_column"]
+        estimator._model_file = path
         estimator.n_features_in_ = model.n_features
         if settings["named"]:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -418,7 +426,8 @@ array([ 1, -1])
     def __getstate__(self) -> dict[str, Any]:
         # Derived data is computed again when needed.
         state = dict(super().__getstate__())
-        state.pop("_prepared_model", None)
+        for name in ("_prepared_model", "_model_file", "_table_file"):
+            state.pop(name, None)
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -428,6 +437,11 @@ array([ 1, -1])
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _file_of(table: Any) -> str | os.PathLike[str] | None:
+    """The file of a memory-mapped array."""
+    return getattr(table, "filename", None) if isinstance(table, np.memmap) else None
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:

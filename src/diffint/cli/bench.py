@@ -204,7 +204,9 @@ def report(
     if output.exists() and not output.is_dir():
         raise InputError(f"{str(output)!r} is a file; give a folder with -o")
     rows = frame_of([row for path in results for row in read_rows(path)])
-    written = write_report(rows, output, tables=names(tables), methods=names(methods))
+    written = write_report(
+        rows, output, tables=names(tables), methods=names(methods), inputs=results
+    )
     say(f"{counted(len(written), 'file')} in {output}; start with {output / 'README.md'}")
 
 

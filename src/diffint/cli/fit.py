@@ -69,8 +69,8 @@ def fit(
     started = time.perf_counter()
     if output == "-":
         raise InputError("a model cannot be written to standard output; give a file with -o")
-    check_writable(output)  # before the work, to fail early
     check_not_an_input(output, table)
+    check_writable(output)  # before the work, to fail early
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,

@@ -48,10 +48,10 @@ def report(
 
     Example: diffint report payments.diffint new.csv -o report.html
     """
-    detector = load_detector(model, jobs, fpr)
+    check_not_an_input(output, model, table)
     if output != "-":
         check_writable(output)  # before the work, to fail early
-        check_not_an_input(output, model, table)
+    detector = load_detector(model, jobs, fpr)
     how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"
