@@ -37,8 +37,8 @@ def write_report(
     """Write README.md, the pages, figures and CSV files that it links to. → their paths
 
     rows: one per table, method, regime and seed. tables, methods: names to report (for tables also
-    scale groups), all by default. inputs: files that must not be overwritten. progress: called with the number of figures drawn and the
-    total. The same rows give the same bytes.
+    scale groups), all by default. inputs: files that must not be overwritten. progress: called with
+    the number of figures drawn and the total. The same rows give the same bytes.
     """
     folder = Path(folder)
     for name in _CSV_FILES:

@@ -20,6 +20,7 @@ from ...explain.local_explanation import explain_rows
 from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
 from .data import ScoredTable
+from .drawing import Places
 from .learned import N_FEATURES, feature_bars, pattern_drawings
 from .rows import row_data
 from .scores import draw_scores
@@ -39,7 +40,8 @@ def render(
     script, style = _text_of("script.js"), _text_of("style.css")
     return _ENVIRONMENT.get_template("page.html").render(
         script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        hash_of=_hash_of,
+        placed=Places(),
         style=Markup(style),
         source=printable(scored.source),
         created=_moment(created),
@@ -183,6 +185,11 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+def _hash_of(text: str) -> str:
+    """The hash by which the page's security policy allows a script or a style sheet."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _text_of(name: str) -> str:
