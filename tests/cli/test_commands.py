@@ -207,14 +207,14 @@ class TestExplain:
         run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *options)
         command = ("explain", tmp_path / "m", tmp_path / "t.csv")
         assert "It would be normal if Amount EUR" in run(*command, "--top", 1).out
-        assert run(*command, "--id", "twice").out.count("Row twice: ") == 2
+        assert run(*command, "--row-id", "twice").out.count("Row twice: ") == 2
         loose = run(*command, "--row", 9, "--fpr", 0.9).out
         assert "above the threshold" in loose
 
     def test_by_row_by_id_and_top(self, run, payments):
         command = ("explain", payments / "m.diffint", payments / "t.csv")
         by_row = run(*command, "--row", 8)
-        by_id = run(*command, "--id", "000007")
+        by_id = run(*command, "--row-id", "000007")
         assert by_row.code == by_id.code == 0
         assert by_row.out == by_id.out
         assert by_row.out.startswith("Row 000007: score ")
@@ -223,6 +223,19 @@ class TestExplain:
         assert top.count("  1. amount = ") == 2
         assert top.count("It would be normal if") == 2
         assert "  2. " not in top
+
+    def test_the_id_option_names_a_column_in_every_command(self, run, payments, tmp_path):
+        frame = make_payments().rename(columns={"payment": "number"})
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        model, table = payments / "m.diffint", tmp_path / "t.csv"
+        done = run("explain", model, table, "--id", "number", "--row-id", "000007")
+        assert done.out.startswith("Row 000007: score ")
+        assert run("score", model, table, "--id", "number").out.startswith('"number","score"')
+        assert run("report", model, table, "--id", "number", "-o", tmp_path / "r.html").code == 0
+        without = run("explain", model, table, "--row-id", "000007")
+        assert without.code == 2
+        assert "name it with --id COL" in without.err
+        assert run("explain", model, table, "--id-column", "number", "--top", 1).code == 2
 
     def test_json(self, run, payments):
         done = run("explain", payments / "m.diffint", payments / "t.csv", "--top", 3, "--json")
@@ -237,10 +250,11 @@ class TestExplain:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ((), "one of --row N, --id X and --top N"),
-            (("--row", 1, "--top", 2), "one of --row N, --id X and --top N"),
+            ((), "one of --row N, --row-id ID and --top N"),
+            (("--row", 1, "--top", 2), "one of --row N, --row-id ID and --top N"),
             (("--row", 401), "there is no row 401"),
-            (("--id", "unknown"), "has the id 'unknown'"),
+            (("--row-id", "unknown"), "has the id 'unknown'"),
+            (("--id", "000007"), "did you mean --row-id '000007'?"),
             (("--row", 0), "--row"),
         ],
     )

@@ -28,17 +28,14 @@ def explain(
         int | None,
         typer.Option(metavar="N", min=1, help="Explain the row with this number, from 1."),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id-column", metavar="COL", help="Column with the ids of the rows."),
-    ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", metavar="X", help="Explain the rows with the id X.")
+        str | None, typer.Option("--row-id", metavar="ID", help="Explain the rows with this id.")
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Explain the N rows with the highest scores."),
     ] = None,
+    id_column: arguments.Id = None,
     n_reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
@@ -59,12 +56,20 @@ def explain(
     from ..explain.nearest_normal import nearest_normal
 
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
-        raise InputError("choose the rows to explain with one of --row N, --id X and --top N")
+        hint = ""
+        if id_column is not None and (row, row_id, top) == (None, None, None):
+            hint = f"; --id names the column with the ids: did you mean --row-id {id_column!r}?"
+        raise InputError(
+            f"choose the rows to explain with one of --row N, --row-id ID and --top N{hint}"
+        )
     detector = load_detector(model, jobs, fpr)
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         if row_id is not None and id_column is None:
-            raise InputError("--id needs --id-column COL, the column with the ids")
+            raise InputError(
+                f"--row-id needs to know which column of {file.name} has the ids; name it with "
+                "--id COL"
+            )
         batch = _rows(detector, file, row, id_column, row_id, top, jobs)
     threshold = -detector.offset_
     why = explain_rows(detector.prepared, batch.values, threshold)
