@@ -21,6 +21,7 @@ from .core.config import (
     parameters_section,
 )
 from .core.errors import InputError
+from .core.row_labels import index_of
 from .decide import thresholds
 from .engine.devices import resolve_device
 from .tables.frames import feature_names as names_of
@@ -262,7 +263,8 @@ array([ 1, -1])
         """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
         from .certify.rows import certify
 
-        return certify(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return certify(self.prepared, table, jobs, index_of(X))
 
     def certify_region(self, lower: Any, upper: Any, *, splits: int = 0) -> RegionCertificate:
         """Proven bounds on the score of every complete row in a region, with any decoder.
@@ -308,8 +310,8 @@ array([ 1, -1])
         """Why rows score as they do: nearest pattern, violated ranges, responsible features."""
         from .explain.local_explanation import explain_rows
 
-        table = self._read(X)
-        return explain_rows(self.prepared, table, -self.offset_, resolve_jobs(self.n_jobs))
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return explain_rows(self.prepared, table, -self.offset_, jobs, index_of(X))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
         """For each flagged row the smallest set of changes found after which it is not flagged.
@@ -323,14 +325,15 @@ array([ 1, -1])
         from .explain.nearest_normal import nearest_normal
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return nearest_normal(self.prepared, table, -self.offset_, max_changes, jobs)
+        prepared, threshold = self.prepared, -self.offset_
+        return nearest_normal(prepared, table, threshold, max_changes, jobs, index_of(X))
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box.
 
         Returns
         -------
-        frame : DataFrame, with the index of X if X is a DataFrame
+        frame : DataFrame, with the index of X if X is a pandas DataFrame
             One line per row: `unit` (numbered consecutively over all members), `inside` (whether
             the row lies inside the unit's box in every feature), `violations` (number of features
             outside) and `box_rows` (number of training rows inside the box).
@@ -348,7 +351,7 @@ array([ 1, -1])
                 "violations": found.violations,
                 "box_rows": rows[found.member, found.unit],
             },
-            index=X.index if isinstance(X, pandas.DataFrame) else None,
+            index=index_of(X),
         )
 
     def report(self, X: Any, path: str | os.PathLike[str], *, max_rows: int = 1_000) -> None:
@@ -357,7 +360,7 @@ array([ 1, -1])
         Parameters
         ----------
         X : table of shape (rows, features)
-            Rows are named by its index if X is a DataFrame, else numbered from 0.
+            Rows are named by its index if X is a pandas DataFrame, else numbered from 0.
         path : path of the file
             Written completely or not at all.
         max_rows : int, default=1000
@@ -372,13 +375,12 @@ array([ 1, -1])
         scores = self._scores(table)
         flagged = np.flatnonzero(scores > -self.offset_)
         shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
-        index = getattr(X, "index", None)
-        names = shown if index is None else np.asarray(index)[shown]
+        index = index_of(X)
         scored = ScoredTable(
             source=Path(path).stem,
             scores=scores,
             rows=np.asarray(table[shown], dtype=np.float64),
-            ids=tuple(str(name) for name in names),
+            ids=tuple(str(i if index is None else index[i]) for i in shown),
         )
         atomic_write(path, build_report(self, scored).encode())
 

@@ -69,8 +69,7 @@ def demo(
     labels = table.y[test]
     _show_rows(console, explanation, test, labels, top)
     worst = int(np.argmax(scores))
-    details = explanation.text(worst, 1).replace(f"Row {worst}:", f"Row {test[worst]}:", 1)
-    console.print(f"\nThe first of them in detail. {details}")
+    console.print(f"\nThe first of them in detail. {explanation.text(worst, 1)}")
     console.print(f"\n{_nearly_normal_row(detector, frame.iloc[test], flagged, scores)}")
 
     hits = int((flagged & (labels == 1)).sum())
@@ -116,11 +115,9 @@ def _nearly_normal_row(
 ) -> str:
     """Which changes would make the flagged row with the lowest score normal."""
     lowest = np.flatnonzero(flagged)[np.argmin(scores[flagged])]
+    name = f"Row {rows.index[lowest]}"
     text = detector.nearest_normal(rows.iloc[[lowest]]).text(0)
-    return (
-        f"Row {rows.index[lowest]}, just above the threshold,"
-        f"{text.removeprefix('Row 0').lstrip(':')}"
-    )
+    return f"{name}, just above the threshold,{text.removeprefix(name).lstrip(':')}"
 
 
 def _show_rows(

@@ -83,10 +83,14 @@ def _is_visible(character: str) -> bool:
 
 def shown_name(name: str, longest: int = 40) -> str:
     """A feature's name for a line of text: `printable`, shortened in the middle, never empty."""
-    name = " ".join(printable(name).split()) or repr(name)
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2]}…{name[len(name) - longest // 2 + 1 :]}"
+    return shortened(" ".join(printable(name).split()) or repr(name), longest)
+
+
+def shortened(text: str, longest: int = 40) -> str:
+    """Both ends of a text with more than `longest` characters."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]}…{text[len(text) - longest // 2 + 1 :]}"
 
 
 def rounded_down(value: float, digits: int = 3) -> str:

@@ -16,6 +16,7 @@ from ...core.formatting import (
     rounded_down,
     rounded_up,
 )
+from ...core.row_labels import row_name
 
 if TYPE_CHECKING:
     from ...certify.regions import RegionCertificate
@@ -25,7 +26,7 @@ def certificate_text(certificate: Certificate, row: int) -> str:
     """What is proven about the score of one row."""
     c = certificate
     lines = [
-        f"Row {row}: score {number(c.score[row])}, proven to be at least "
+        f"Row {row_name(row, c.index)}: score {number(c.score[row])}, proven to be at least "
         f"{rounded_down(c.bound[row])} from its features alone"
         f" ({rounded_down(c.bound_at_row[row])} using its code).",
         "Its distance from the reconstruction of rows beyond all intervals is "

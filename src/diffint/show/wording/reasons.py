@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
+from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from .ranges import range_text, rows_inside
 
@@ -25,7 +26,7 @@ def headline(why: LocalExplanation, row: int) -> str:
         relation = f"outside {outside} of its {n_features} ranges"
     inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
     return (
-        f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
+        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
         f"is nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and lies "
         f"{relation}."
     )
