@@ -40,7 +40,8 @@ _LEAST_WIDTH = 2.0  # inches left for the bars beside long names and ranges
 def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> Figure:
     """Waterfall of one row's score: the part of each feature, most responsible first.
 
-    row: its position, counted from 0. n_features: number of features with a bar; the rest share one bar.
+    row: its position, counted from 0. n_features: number of features with a bar; the rest share
+    one.
     """
     row = check_index(row, len(explanation), "row", "explained")
     order = explanation.order[row][: check_count(n_features, "features")]

@@ -26,9 +26,9 @@ def headline(why: LocalExplanation, row: int) -> str:
         relation = f"outside {outside} of its {n_features} ranges"
     inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
     return (
-        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
-        f"is nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and lies "
-        f"{relation}."
+        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} "
+        f"({p_value}). It is nearest to pattern {why.unit[row]}"
+        f"{f' ({inside})' if inside else ''} and lies {relation}."
     )
 
 
