@@ -159,6 +159,7 @@ array([ 1, -1])
         self : DiffInt
         """
         from .fit.pipeline import Task, fit_model
+        from .fit.progress import announced_fit
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
@@ -172,14 +173,15 @@ array([ 1, -1])
         epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)
-        model = fit_model(
-            Task(table, mask, seed),
-            names_of(self),
-            config,
-            device=device,
-            n_jobs=n_jobs,
-            verbose=self.verbose,
-        )
+        with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
+            model = fit_model(
+                Task(table, mask, seed),
+                names_of(self),
+                config,
+                device=device,
+                n_jobs=n_jobs,
+                verbose=self.verbose,
+            )
         self._set_model(model)
         thresholds.warn_if_out_of_reach(model.calibration, rate)
         return self

@@ -349,3 +349,12 @@ def test_formulas_in_names_are_escaped_in_reasons(run, payments, tmp_path):
         output = tmp_path / "s.csv"
         run("score", tmp_path / "m.diffint", tmp_path / "t.csv", "-o", output, "--top", 1, *more)
         assert pd.read_csv(output)["reasons"][0][:2] in ("'=", "'@")
+
+
+def test_long_work_is_announced_without_a_terminal(run, payments, monkeypatch):
+    command = ("score", payments / "m.diffint", payments / "t.csv", "--flagged-only")
+    assert run(*command).err == ""
+    monkeypatch.setattr("diffint.cli.streaming._LONG", 0.0)
+    first, last = run(*command).err.splitlines()
+    assert first.startswith(f"diffint: scoring '{payments / 't.csv'}', 400 rows in ")
+    assert last.startswith("diffint: scored 400 rows in ")

@@ -235,9 +235,19 @@ def _device(device: str, used: bool) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Event], None]]:
-    """A function that shows the progress of the runs on a terminal, with the time left."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """A function that shows the progress of the runs: a bar with the time left, or one line."""
+    if sys.stderr is None:
         yield lambda event: None
+        return
+    if not sys.stderr.isatty():
+        told: list[Event] = []
+
+        def tell(event: Event) -> None:
+            if not told:
+                told.append(event)
+                say(f"diffint: {event.settled:,} of {event.total:,} runs are done …", err=True)
+
+        yield tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
