@@ -2,11 +2,13 @@
 
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import diffint
+from diffint.core.model import FeatureSummary, FittedModel, Member
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,3 +63,42 @@ def test_what_the_reference_describes_exists():
 def test_every_public_name_can_be_imported():
     for name in diffint.__all__:
         assert getattr(diffint, name) is not None
+
+
+def test_numbers_in_the_guides_are_those_of_the_code():
+    from diffint.core.calibration import MAX_SCORES
+    from diffint.fit.boxes import _FEWEST_ROWS
+    from diffint.fit.measurement import _COUNTED_ROWS
+
+    method = (ROOT / "docs" / "method.md").read_text()
+    assert f"the calibration scores (at most {MAX_SCORES:,})" in method
+    explanations = " ".join((ROOT / "docs" / "explanations.md").read_text().split())
+    assert _FEWEST_ROWS == 2
+    assert "the units with at least two training rows in their box are the patterns" in explanations
+    assert f"At most {_COUNTED_ROWS:,} rows are counted." in explanations
+
+
+def test_the_method_page_lists_what_the_model_keeps():
+    """Everything in the fitted model has its words on the page."""
+    words = {
+        "scaler": "scaler", "center": "intervals", "half_width": "intervals", "decoder": "decoder",
+        "support": "support", "mean_membership": "mean membership", "stability": "stability",
+        "is_pattern": "patterns", "box_scale": "scale of the boxes", "counted_rows": "counted rows",
+        "box_rows": "inside each box", "peers": "all but one", "peers_inside": "all but one",
+        "training_coverage": "on training rows", "coverage": "coverage of every range",
+        "coverage_counts": "numbers of rows", "joint_coverage": "ranges together",
+        "coverage_rows": "numbers of rows", "coverage_held_out": "left out of training",
+        "history": "loss of every epoch", "center_movement": "moved",
+        "half_width_movement": "moved",
+        "n_rows": "number of training rows",
+        "levels": "quantiles", "quantiles": "quantiles", "bin_edges": "histogram",
+        "bin_counts": "histogram", "missing_share": "missing values", "whole": "whole numbers",
+        "config": "settings", "feature_names": "names of the features", "members": "member",
+        "features": "every feature", "calibration": "calibration scores", "training": "trained",
+        "flag_rates": "raise each flag",
+    }  # fmt: skip
+    page = (ROOT / "docs" / "method.md").read_text().split("## What the model keeps")[1]
+    text = " ".join(page.split())
+    for kind in (Member, FeatureSummary, FittedModel):
+        for field in fields(kind):
+            assert words[field.name] in text, field.name

@@ -503,3 +503,24 @@ class TestReport:
         with pytest.raises(OSError, match="nowhere"):
             fitted.report(rows, tmp_path / "nowhere" / "page.html")
         assert not list(tmp_path.iterdir())
+
+
+def test_files_that_were_read_are_not_overwritten(rows, tmp_path):
+    np.save(tmp_path / "t.npy", rows)
+    table = np.load(tmp_path / "t.npy", mmap_mode="r")
+    detector = DiffInt(**QUICK).fit(table)
+    detector.save(tmp_path / "m.diffint")
+    loaded = DiffInt.load(tmp_path / "m.diffint")
+    (tmp_path / "link").symlink_to(tmp_path / "t.npy")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for write in (
+        lambda: detector.save(tmp_path / "t.npy"),
+        lambda: detector.report(rows, tmp_path / "t.npy"),
+        lambda: loaded.report(table, tmp_path / "link"),
+        lambda: loaded.report(rows, tmp_path / "m.diffint"),
+    ):
+        with pytest.raises(InputError, match="is also an input and would be overwritten"):
+            write()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    loaded.save(tmp_path / "m.diffint")  # a model may replace its own file
+    loaded.report(rows, tmp_path / "r.html")

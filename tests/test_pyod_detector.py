@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("pyod")
@@ -100,3 +101,29 @@ def test_every_setting_can_be_given():
 
     settings = set(DiffIntDetector().get_params())
     assert set(Config.names()) - settings == {"calibration"}  # PyOD sets the threshold
+
+
+def test_explanations_use_the_threshold_of_pyod(detector):
+    x = pd.DataFrame(make_rows()[:50], index=[f"r{i}" for i in range(50)])
+    why, nearest = detector.explain(x), detector.nearest_normal(x)
+    assert why.threshold == nearest.threshold == detector.threshold_
+    flagged = detector.predict(x)
+    np.testing.assert_array_equal(why.flagged, flagged == 1)
+    assert 0 < flagged.sum() < 50
+    inner = detector.detector_.explain(x)
+    np.testing.assert_array_equal(why.share, inner.share)
+    np.testing.assert_array_equal(why.unit, detector.match(x)["unit"])
+    assert why.text(3).startswith("Row 'r3': score")
+    np.testing.assert_array_less(nearest.new_score[nearest.found] - 1e-12, detector.threshold_)
+    assert detector.explain_global().text() == detector.detector_.explain_global().text()
+    with pytest.warns(CalibrationWarning, match="optimistic"):
+        p_values = detector.p_values(x)
+    np.testing.assert_array_equal(p_values, why.p_value)
+
+
+@pytest.mark.parametrize("name", ["explain", "nearest_normal", "match", "p_values"])
+def test_explanations_need_a_fit(name):
+    with pytest.raises(NotFittedError):
+        getattr(DiffIntDetector(), name)(make_rows(3))
+    with pytest.raises(NotFittedError):
+        DiffIntDetector().explain_global()

@@ -21,6 +21,7 @@ from .core.config import (
     parameters_section,
 )
 from .core.errors import InputError
+from .core.row_labels import index_of
 from .decide import thresholds
 from .engine.devices import resolve_device
 from .tables.frames import check_training_values, read_anomalies, read_groups, read_table
@@ -81,6 +82,9 @@ array([ 1, -1])
 
     # Name of the id column of the training file. Set and used only by the command line.
     id_column_: str | None = None
+    # Files that must not be overwritten by mistake, where they are known.
+    _model_file: str | os.PathLike[str] | None = None
+    _table_file: str | os.PathLike[str] | None = None
 
     def __init__(
         self,
@@ -161,9 +165,11 @@ array([ 1, -1])
         self : DiffInt
         """
         from .fit.pipeline import Task, fit_model
+        from .fit.progress import announced_fit
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
+        self._model_file, self._table_file = None, _file_of(X)
         config = self.config
         rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
@@ -176,14 +182,15 @@ array([ 1, -1])
         epochs = config.resolved(len(table), len(table)).epochs
         elements = float(table.size) * config.n_units * config.n_members * float(epochs)
         device = resolve_device(self.device, elements)
-        model = fit_model(
-            Task(table, mask, seed, codes),
-            names_of(self),
-            config,
-            device=device,
-            n_jobs=n_jobs,
-            verbose=self.verbose,
-        )
+        with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
+            model = fit_model(
+                Task(table, mask, seed, codes),
+                names_of(self),
+                config,
+                device=device,
+                n_jobs=n_jobs,
+                verbose=self.verbose,
+            )
         self._set_model(model)
         thresholds.warn_if_out_of_reach(model.calibration, rate)
         return self
@@ -267,7 +274,8 @@ array([ 1, -1])
         """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
         from .certify.rows import certify
 
-        return certify(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return certify(self.prepared, table, jobs, index_of(X))
 
     def certify_region(self, lower: Any, upper: Any, *, splits: int = 0) -> RegionCertificate:
         """Proven bounds on the score of every complete row in a region, with any decoder.
@@ -313,8 +321,8 @@ array([ 1, -1])
         """Why rows score as they do: nearest pattern, violated ranges, responsible features."""
         from .explain.local_explanation import explain_rows
 
-        table = self._read(X)
-        return explain_rows(self.prepared, table, -self.offset_, resolve_jobs(self.n_jobs))
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return explain_rows(self.prepared, table, -self.offset_, jobs, index_of(X))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
         """For each flagged row the smallest set of changes found after which it is not flagged.
@@ -328,14 +336,15 @@ array([ 1, -1])
         from .explain.nearest_normal import nearest_normal
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return nearest_normal(self.prepared, table, -self.offset_, max_changes, jobs)
+        prepared, threshold = self.prepared, -self.offset_
+        return nearest_normal(prepared, table, threshold, max_changes, jobs, index_of(X))
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box.
 
         Returns
         -------
-        frame : DataFrame, with the index of X if X is a DataFrame
+        frame : DataFrame, with the index of X if X is a pandas DataFrame
             One line per row: `unit` (numbered consecutively over all members), `inside` (whether
             the row lies inside the unit's box in every feature), `violations` (number of features
             outside) and `box_rows` (number of training rows inside the box).
@@ -353,7 +362,7 @@ array([ 1, -1])
                 "violations": found.violations,
                 "box_rows": rows[found.member, found.unit],
             },
-            index=X.index if isinstance(X, pandas.DataFrame) else None,
+            index=index_of(X),
         )
 
     def report(self, X: Any, path: str | os.PathLike[str], *, max_rows: int = 1_000) -> None:
@@ -362,27 +371,27 @@ array([ 1, -1])
         Parameters
         ----------
         X : table of shape (rows, features)
-            Rows are named by its index if X is a DataFrame, else numbered from 0.
+            Rows are named by its index if X is a pandas DataFrame, else numbered from 0.
         path : path of the file
             Written completely or not at all.
         max_rows : int, default=1000
             How many flagged rows to show at most, highest scores first.
         """
         from .report import ScoredTable, build_report
-        from .tables.atomic_write import atomic_write
+        from .tables.atomic_write import atomic_write, check_not_an_input
 
+        check_not_an_input(path, _file_of(X), self._model_file, self._table_file)
         max_rows = check_count(max_rows, "rows")
         table = self._read(X)
         scores = self._scores(table)
         flagged = np.flatnonzero(scores > -self.offset_)
         shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
-        index = getattr(X, "index", None)
-        names = shown if index is None else np.asarray(index)[shown]
+        index = index_of(X)
         scored = ScoredTable(
             source=Path(path).stem,
             scores=scores,
             rows=np.asarray(table[shown], dtype=np.float64),
-            ids=tuple(str(name) for name in names),
+            ids=tuple(str(i if index is None else index[i]) for i in shown),
         )
         atomic_write(path, build_report(self, scored).encode())
 
@@ -391,7 +400,9 @@ array([ 1, -1])
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file; a failed write keeps the old file."""
         from .persist.model_file import save_model
+        from .tables.atomic_write import check_not_an_input
 
+        check_not_an_input(path, self._table_file)
         check_is_fitted(self, "model_")
         save_model(
             self.model_,
@@ -417,6 +428,7 @@ array([ 1, -1])
         )
         estimator._set_model(model)
         estimator.id_column_ = settings["id_column"]
+        estimator._model_file = path
         estimator.n_features_in_ = model.n_features
         if settings["named"]:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -427,7 +439,8 @@ array([ 1, -1])
     def __getstate__(self) -> dict[str, Any]:
         # Derived data is computed again when needed.
         state = dict(super().__getstate__())
-        state.pop("_prepared_model", None)
+        for name in ("_prepared_model", "_model_file", "_table_file"):
+            state.pop(name, None)
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -437,6 +450,11 @@ array([ 1, -1])
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _file_of(table: Any) -> str | os.PathLike[str] | None:
+    """The file of a memory-mapped array."""
+    return getattr(table, "filename", None) if isinstance(table, np.memmap) else None
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:

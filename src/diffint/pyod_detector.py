@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyod.models.base import BaseDetector
+from sklearn.utils.validation import check_is_fitted
 
+from .core.checks import resolve_jobs
 from .core.config import RECOMMENDED, RUN_SETTINGS, SETTINGS, parameters_section
+from .core.row_labels import index_of
 from .estimator import DiffInt
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .explain.global_explanation import GlobalExplanation
+    from .explain.local_explanation import LocalExplanation
+    from .explain.nearest_normal import NearestNormal
 
 # PyOD sets the threshold from the training scores, so these two settings do not apply.
 _SHARED = [s for s in SETTINGS.values() if s.name not in ("false_positive_rate", "calibration")]
@@ -20,6 +30,9 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 
 `fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
+
+`explain`, `nearest_normal`, `match`, `explain_global` and `p_values` are those of `DiffInt`, with
+PyOD's `threshold_`; everything else that `DiffInt` can do is available from `detector_`.
 
 Parameters
 ----------
@@ -95,9 +108,50 @@ decision_scores_, threshold_, labels_
         self._process_decision_scores()
         return self
 
+    def _fitted(self) -> DiffInt:
+        """The fitted detector; raises an error if there is none."""
+        check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
+        return self.detector_
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Anomaly scores of the rows of X; higher is more anomalous. (rows,)"""
-        from sklearn.utils.validation import check_is_fitted
+        return self._fitted().anomaly_score(X)
 
-        check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
-        return self.detector_.anomaly_score(X)
+    def explain(self, X: Any) -> LocalExplanation:
+        """Why rows score as they do: nearest pattern, violated ranges, responsible features.
+
+        A row is flagged above `threshold_`. p-values are based on the training rows.
+        """
+        from .explain.local_explanation import explain_rows
+
+        detector = self._fitted()
+        table, jobs = detector._read(X), resolve_jobs(detector.n_jobs)
+        return explain_rows(detector.prepared, table, float(self.threshold_), jobs, index_of(X))
+
+    def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
+        """For each row above `threshold_` the smallest set of changes found that makes it normal.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+        max_changes : int, default=3
+            Largest number of features to change.
+        """
+        from .explain.nearest_normal import nearest_normal
+
+        detector = self._fitted()
+        table, jobs = detector._read(X), resolve_jobs(detector.n_jobs)
+        threshold = float(self.threshold_)
+        return nearest_normal(detector.prepared, table, threshold, max_changes, jobs, index_of(X))
+
+    def match(self, X: Any) -> pandas.DataFrame:
+        """The nearest pattern of each row, and whether the row lies inside its box."""
+        return self._fitted().match(X)
+
+    def explain_global(self) -> GlobalExplanation:
+        """What the model learned: importance of features, ranges of patterns and their coverage."""
+        return self._fitted().explain_global()
+
+    def p_values(self, X: Any) -> NDArray[np.float64]:
+        """The share of training rows that score at least as high; optimistic, with a warning."""
+        return self._fitted().p_values(X)

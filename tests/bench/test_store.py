@@ -143,6 +143,46 @@ def test_rows_are_not_lost_when_the_file_is_replaced(tmp_path: Path, how: str) -
     assert (OK.cell in cells) == (how == "replaced")
 
 
+@pytest.mark.parametrize("again", ["ok", "error"])
+@pytest.mark.parametrize("how", ["replaced", "rewritten shorter"])
+def test_repeated_rows_are_not_lost_when_the_file_is_replaced(
+    tmp_path: Path, how: str, again: str
+) -> None:
+    path, other = tmp_path / "r.csv", tmp_path / "other.csv"
+    # The cell was ok once, too: a re-read must not bring back any of its old rows.
+    old = [Row(*FAILED.cell, state="ok", roc_auc=0.9, average_precision=0.9), FAILED]
+    more = [Row("45_wine", "KNN", "fair", seed, "timeout") for seed in range(1, 9)]
+    write_rows(path, [OK, *old, *more])
+    with Store(path, lambda row: row.state == "error") as store:
+        if how == "replaced":  # as version control does
+            write_rows(other, [OK, *old, *more])
+            other.rename(path)
+        else:
+            write_rows(other, [OK, *old])
+            path.write_bytes(other.read_bytes())
+        store.refresh()
+        assert FAILED.cell not in store.rows
+        metric = 0.5 if again == "ok" else None
+        new = Row(*FAILED.cell, again, roc_auc=metric, average_precision=metric)  # type: ignore[arg-type]
+        store.add([new])
+        assert store.rows[FAILED.cell] == new
+        store.add([Row(*FAILED.cell, state="timeout")])  # it has its row now
+    assert [row for row in read_rows(path) if row.cell == FAILED.cell][2:] == [new]
+
+
+def test_a_run_that_fails_in_the_same_way_again_is_settled(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    write_rows(path, [FAILED])
+    with Store(path, lambda row: row.state == "error") as store:
+        write_rows(path, [FAILED])
+        store.add([FAILED])
+        assert FAILED.cell in store.rows
+        write_rows(path, read_rows(path))
+        store.add([OK])
+        assert set(store.rows) == {FAILED.cell, OK.cell}
+    assert [row.cell for row in read_rows(path)] == [FAILED.cell, FAILED.cell, OK.cell]
+
+
 def test_a_link_opens_the_same_store(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "r.csv")
     with Store(tmp_path / "link.csv") as store:

@@ -193,3 +193,25 @@ def test_the_example_of_the_guide_ranks_a_plugin(tables, tmp_path):
         )
         assert done.returncode == 0, (line, done.stderr)
     assert "Mahalanobis" in (tmp_path / "ranking" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["values.csv", "README.md"])
+def test_a_results_file_is_not_replaced_by_the_report(run, tmp_path, name):
+    results = tmp_path / name
+    results.write_bytes((ROOT / "docs/results/bench/rows.csv").read_bytes())
+    before = results.read_bytes()
+    more = ["--tables", "small", "--methods", "DiffInt,KNN,IForest"]
+    done = run("bench", "report", results, "-o", tmp_path, *more)
+    assert done.code == 2
+    assert "is also an input and would be overwritten" in done.err
+    assert os.listdir(tmp_path) == [name]
+    assert results.read_bytes() == before
+
+
+def test_results_are_not_written_into_a_table(run, tables):
+    table = sorted(tables.glob("*.npz"))[0]
+    before = table.read_bytes()
+    done = run("bench", "run", "--data", tables, "--methods", "KNN", "-o", table)
+    assert done.code == 2
+    assert "is not a results file" in done.err
+    assert table.read_bytes() == before

@@ -15,6 +15,7 @@ import pytest
 
 from diffint import DiffInt
 
+from ..conftest import QUICK
 from .conftest import make_payments
 
 FEATURES = ["age", "amount", "visits"]
@@ -242,14 +243,14 @@ class TestExplain:
         run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *options)
         command = ("explain", tmp_path / "m", tmp_path / "t.csv")
         assert "It would be normal if Amount EUR" in run(*command, "--top", 1).out
-        assert run(*command, "--id", "twice").out.count("Row twice: ") == 2
+        assert run(*command, "--row-id", "twice").out.count("Row twice: ") == 2
         loose = run(*command, "--row", 9, "--fpr", 0.9).out
         assert "above the threshold" in loose
 
     def test_by_row_by_id_and_top(self, run, payments):
         command = ("explain", payments / "m.diffint", payments / "t.csv")
         by_row = run(*command, "--row", 8)
-        by_id = run(*command, "--id", "000007")
+        by_id = run(*command, "--row-id", "000007")
         assert by_row.code == by_id.code == 0
         assert by_row.out == by_id.out
         assert by_row.out.startswith("Row 000007: score ")
@@ -258,6 +259,19 @@ class TestExplain:
         assert top.count("  1. amount = ") == 2
         assert top.count("It would be normal if") == 2
         assert "  2. " not in top
+
+    def test_the_id_option_names_a_column_in_every_command(self, run, payments, tmp_path):
+        frame = make_payments().rename(columns={"payment": "number"})
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        model, table = payments / "m.diffint", tmp_path / "t.csv"
+        done = run("explain", model, table, "--id", "number", "--row-id", "000007")
+        assert done.out.startswith("Row 000007: score ")
+        assert run("score", model, table, "--id", "number").out.startswith('"number","score"')
+        assert run("report", model, table, "--id", "number", "-o", tmp_path / "r.html").code == 0
+        without = run("explain", model, table, "--row-id", "000007")
+        assert without.code == 2
+        assert "name it with --id COL" in without.err
+        assert run("explain", model, table, "--id-column", "number", "--top", 1).code == 2
 
     def test_json(self, run, payments):
         done = run("explain", payments / "m.diffint", payments / "t.csv", "--top", 3, "--json")
@@ -272,10 +286,11 @@ class TestExplain:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ((), "one of --row N, --id X and --top N"),
-            (("--row", 1, "--top", 2), "one of --row N, --id X and --top N"),
+            ((), "one of --row N, --row-id ID and --top N"),
+            (("--row", 1, "--top", 2), "one of --row N, --row-id ID and --top N"),
             (("--row", 401), "there is no row 401"),
-            (("--id", "unknown"), "has the id 'unknown'"),
+            (("--row-id", "unknown"), "has the id 'unknown'"),
+            (("--id", "000007"), "did you mean --row-id '000007'?"),
             (("--row", 0), "--row"),
         ],
     )
@@ -332,3 +347,50 @@ def test_help_and_version_import_no_heavy_library():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "\n200\n"
+
+
+def test_formulas_in_ids_are_escaped_in_csv_only(run, payments, tmp_path):
+    table = make_payments().head(20)
+    table["payment"] = ["=HYPERLINK()", "-12", "+4.5", "@a", "+a", *table["payment"][5:]]
+    table.to_parquet(tmp_path / "t.parquet")
+    model, ids = payments / "m.diffint", table["payment"].tolist()
+    escaped = ["'=HYPERLINK()", "-12", "+4.5", "'@a", "'+a", *ids[5:]]
+    for output, more, expected in (
+        ("s.csv", [], escaped),
+        ("s.tsv", [], escaped),
+        ("s.csv", ["--no-escape-formulas"], ids),
+        ("s.parquet", [], ids),
+        ("s.feather", [], ids),
+    ):
+        path = tmp_path / output
+        assert run("score", model, tmp_path / "t.parquet", "-o", path, *more).code == 0
+        read = {
+            "s.csv": lambda path: pd.read_csv(path, dtype=str),
+            "s.tsv": lambda path: pd.read_csv(path, dtype=str, sep="\t"),
+            "s.parquet": pd.read_parquet,
+            "s.feather": pd.read_feather,
+        }[output](path)
+        assert read["payment"].tolist() == expected
+    printed = run("score", model, tmp_path / "t.parquet").out
+    assert pd.read_csv(io.StringIO(printed), dtype=str)["payment"].tolist() == escaped
+
+
+def test_formulas_in_names_are_escaped_in_reasons(run, payments, tmp_path):
+    frame = make_payments()[["age", "amount"]].set_axis(["=age", "@amount"], axis=1)
+    frame.iloc[0] *= 50
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    detector = DiffInt(**QUICK).fit(frame[1:])
+    detector.save(tmp_path / "m.diffint")
+    for more in ([], ["--no-escape-formulas"]):
+        output = tmp_path / "s.csv"
+        run("score", tmp_path / "m.diffint", tmp_path / "t.csv", "-o", output, "--top", 1, *more)
+        assert pd.read_csv(output)["reasons"][0][:2] in ("'=", "'@")
+
+
+def test_long_work_is_announced_without_a_terminal(run, payments, monkeypatch):
+    command = ("score", payments / "m.diffint", payments / "t.csv", "--flagged-only")
+    assert run(*command).err == ""
+    monkeypatch.setattr("diffint.cli.streaming._LONG", 0.0)
+    first, last = run(*command).err.splitlines()
+    assert first.startswith(f"diffint: scoring '{payments / 't.csv'}', 400 rows in ")
+    assert last.startswith("diffint: scored 400 rows in ")

@@ -233,13 +233,50 @@ def test_too_few_rows_are_warned_of_once(run, tmp_path):
         ("fit", "t.csv", "-o", "t.csv", "--id", "payment"),
         ("score", "m.diffint", "t.csv", "-o", "./t.csv"),
         ("score", "m.diffint", "t.csv", "-o", "m.diffint"),
+        ("score", "m.diffint", "t.csv", "-o", "symlink.csv"),
+        ("score", "m.diffint", "t.csv", "-o", "hard.csv"),
+        ("score", "m.diffint", "symlink.csv", "-o", "hard.csv"),
+        ("score", "m.diffint", "t.csv.gz", "-o", "t.csv.gz"),
+        ("score", "m.diffint", "t.parquet", "-o", "t.parquet"),
+        ("fit", "t.csv", "-o", "hard.csv", "--id", "payment"),
         ("report", "m.diffint", "t.csv", "-o", "t.csv"),
+        ("report", "m.diffint", "t.csv", "-o", "m.diffint"),
+        ("report", "m.diffint", "hard.csv", "-o", "symlink.csv"),
     ],
 )
 def test_an_input_is_never_overwritten(run, payments, command, monkeypatch):
     monkeypatch.chdir(payments)
+    for module in ("score", "report"):  # refused before any work
+        monkeypatch.setattr(f"diffint.cli.{module}.load_detector", None)
+    if not os.path.exists("hard.csv"):
+        os.link("t.csv", "hard.csv")
+        os.symlink("t.csv", "symlink.csv")
     before = {path.name: path.read_bytes() for path in payments.iterdir() if path.is_file()}
     done = run(*command)
     assert done.code == 2
     assert "is also an input and would be overwritten" in done.err
     assert {p.name: p.read_bytes() for p in payments.iterdir() if p.is_file()} == before
+
+
+@pytest.mark.parametrize("mode", ["rb", "ab"])
+def test_redirected_files_are_inputs_and_outputs_too(payments, tmp_path, mode):
+    table = tmp_path / "t.csv"
+    table.write_bytes((payments / "t.csv").read_bytes())
+    before = table.read_bytes()
+    read, written = ("-", table) if mode == "rb" else (table, "-")
+    command = [
+        sys.executable,
+        "-m",
+        "diffint",
+        "score",
+        payments / "m.diffint",
+        read,
+        "-o",
+        written,
+    ]
+    with open(table, mode) as file:
+        redirected = {"stdin": file} if mode == "rb" else {"stdout": file}
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **redirected)
+    assert done.returncode == 2
+    assert "is also an input and would be overwritten" in done.stderr
+    assert table.read_bytes() == before

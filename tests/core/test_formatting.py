@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffint.core.formatting import bounds_beside, exact_number, number, rounded_down, rounded_up
+from diffint.core.formatting import (
+    bounds_beside,
+    exact_number,
+    number,
+    printable,
+    rounded_down,
+    rounded_up,
+    shown_name,
+)
 
 
 def written(text):
@@ -99,3 +107,39 @@ def test_close_bounds_get_the_digits_they_need():
     assert bounds_beside(0.1, math.inf, 0.5) == ("0.1", "∞", "0.5")
     tight = math.nextafter(0.3, 1.0)
     assert bounds_beside(tight, 1.0, 0.3) == (repr(tight), "1", "0.3")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
+        ("a\nb\tc\rd", r"a\nb\tc\rd"),
+        ("\x00\x07\x7f\x85\x9b", r"\x00\x07\x7f\x85\x9b"),
+        ("\u202egpj.exe\u202c", r"\u202egpj.exe\u202c"),
+        ("\u200e\u200f\u2066\u2069", r"\u200e\u200f\u2066\u2069"),
+        ("a\u200bb\u2060\ufeff\u3164", r"a\u200bb\u2060\ufeff\u3164"),
+        ("\ud800", r"\ud800"),
+        ("\u2028", r"\u2028"),
+        ("[bold]Ω µ é 日本 🎈\u00a0%[/bold]", "[bold]Ω µ é 日本 🎈\u00a0%[/bold]"),
+        ("", ""),
+    ],
+)
+def test_characters_that_act_are_shown_as_text(text, shown):
+    assert printable(text) == shown
+    assert printable(shown) == shown
+
+
+@given(st.text())
+def test_printable_text_has_no_characters_that_act(text):
+    shown = printable(text)
+    assert all(c.isprintable() or c.isspace() for c in shown)
+    assert not set("\n\r\t\x0b\x0c\x1c\x85\u2028\u2029") & set(shown)
+    assert printable(text, keep="\n").count("\n") == text.count("\n")
+    shown.encode()
+
+
+def test_names_are_short_and_on_one_line():
+    assert shown_name("  a   b ") == "a b"
+    assert shown_name("a\nb") == r"a\nb"
+    assert shown_name("") == "''"
+    assert len(shown_name("long " * 30)) == 40

@@ -1,19 +1,25 @@
 """Progress of compiling and training on standard error."""
 
+import re
 import sys
 
+from diffint import DiffInt
 from diffint.fit.progress import compiling_progress
+
+from ..conftest import QUICK
 
 
 def test_lines_without_a_terminal(capsys):
     with compiling_progress(1) as (started, done, waiting):
         started(3)
         done(0.5)
-    assert capsys.readouterr().err.startswith("compiling, once on this machine …\ncompiled in 0 s")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["diffint: compiling, once on this machine …", "diffint: compiled in 0 s"]
     with compiling_progress(1) as (_, _, waiting):
         waiting()
-    output = capsys.readouterr().err
-    assert output.startswith("another process is compiling; waiting for it …\ncompiled in 0 s")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "diffint: another process is compiling; waiting for it …"
+    assert lines[1] == "diffint: compiled in 0 s"
     with compiling_progress(1):
         pass  # nothing to compile
     with compiling_progress(0) as (started, done, waiting):
@@ -35,3 +41,20 @@ def test_the_bar_counts_steps(monkeypatch, capsys):
     assert "another process is compiling" in output
     assert "compiling, once on this machine" in output
     assert "step 1/2" in output
+
+
+def test_a_fit_without_a_terminal_prints_two_lines(rows, capsys):
+    marks = [True, *[False] * 299]
+    DiffInt(**QUICK, verbose=1).fit(rows, anomalies=marks)
+    captured = capsys.readouterr()
+    first, last = (line for line in captured.err.splitlines() if "compil" not in line)
+    assert first == "diffint: fitting 299 rows of 5 features"
+    assert re.fullmatch(r"diffint: fitted in \d+\.\d s", last)
+    DiffInt(**QUICK).fit(rows)
+    assert captured.out == capsys.readouterr().err == ""
+
+
+def test_a_fit_on_a_terminal_prints_no_lines(rows, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    DiffInt(**QUICK, verbose=1).fit(rows)
+    assert "diffint:" not in capsys.readouterr().err

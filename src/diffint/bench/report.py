@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from ..tables.atomic_write import atomic_write
+from ..tables.atomic_write import atomic_write, check_not_an_input
 from .figures import TimedMethod, accuracy_against_time, critical_difference_diagram, svg_bytes
 from .pages.common import METRIC_NAMES, Report, sentence
 from .pages.comparisons import comparisons_page
@@ -22,6 +22,8 @@ from .results import each, read_results
 
 Progress = Callable[[int, int], None]
 
+_CSV_FILES = ("values.csv", "ranks.csv", "tests.csv", "comparisons.csv", "times.csv")
+
 
 def write_report(
     rows: pandas.DataFrame,
@@ -29,16 +31,19 @@ def write_report(
     *,
     tables: Sequence[str] = (),
     methods: Sequence[str] = (),
+    inputs: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write README.md, the pages, figures and CSV files that it links to. → their paths
 
     rows: one per table, method, regime and seed. tables, methods: names to report (for tables also
-    scale groups), all by default. progress: called with the number of figures drawn and the
-    total. The same rows give the same bytes.
+    scale groups), all by default. inputs: files that must not be overwritten. progress: called with
+    the number of figures drawn and the total. The same rows give the same bytes.
     """
-    report = Report(read_results(rows, tables, methods))
     folder = Path(folder)
+    for name in _CSV_FILES:
+        check_not_an_input(folder / name, *inputs)
+    report = Report(read_results(rows, tables, methods))
     files = _figures(report, progress)
     drawn = list(files)
     content: dict[str, bytes] = {f"figures/{name}": figure for name, figure in files.items()}
@@ -54,6 +59,8 @@ def write_report(
     content |= {name: page.encode() for name, page in pages.items()}
     content |= {name: _csv(frame) for name, frame in _frames(report).items()}
     # Write only after everything was made without an error.
+    for name in content:
+        check_not_an_input(folder / name, *inputs)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, data in content.items():
         atomic_write(folder / name, data)
@@ -66,13 +73,14 @@ def _frames(report: Report) -> dict[str, pandas.DataFrame]:
         "measured_fit_seconds", "score_seconds", "peak_memory_mb", "time_limit", "over_limit",
         "n_seeds", "n_failed",
     ]  # fmt: skip
-    return {
-        "values.csv": report.cells,
-        "ranks.csv": report.ranks,
-        "tests.csv": report.friedman,
-        "comparisons.csv": report.comparisons,
-        "times.csv": report.results.cells[times],
-    }
+    frames = (
+        report.cells,
+        report.ranks,
+        report.friedman,
+        report.comparisons,
+        report.results.cells[times],
+    )
+    return dict(zip(_CSV_FILES, frames, strict=True))
 
 
 def _csv(frame: pandas.DataFrame) -> bytes:

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -155,11 +156,13 @@ class Store:
         except OSError as error:
             raise InputError(f"{str(path)!r} cannot be written: {error.strerror}") from None
         self._position = 0
-        self._rows: dict[Cell, Row] = {}
         with self._appending():
             self._check_header()
-        self.refresh()
-        self._rows = {cell: row for cell, row in self._rows.items() if not forget(row)}
+        existing = self._added()
+        last = {row.cell: row for row in existing}
+        self._rows = {cell: row for cell, row in last.items() if not forget(row)}
+        # All rows of the cells to repeat, to skip them when the file is read from its start again.
+        self._forgotten = Counter(row for row in existing if row.cell not in self._rows)
 
     def __enter__(self) -> Store:
         return self
@@ -180,16 +183,26 @@ class Store:
 
     def refresh(self) -> None:
         """Read rows that were added since the last refresh, by this command or another."""
-        size = os.fstat(self._file).st_size
-        if size < self._position:  # another program shortened the file
+        if os.fstat(self._file).st_size < self._position:  # another program shortened the file
             self._position = 0
+        forgotten = Counter(self._forgotten if self._position == 0 else ())
+        for row in self._added():
+            if forgotten[row]:
+                forgotten[row] -= 1
+            else:
+                self._rows[row.cell] = row
+
+    def _added(self) -> list[Row]:
+        """The rows after the position, which moves behind them."""
+        size = os.fstat(self._file).st_size
         added = os.pread(self._file, size - self._position, self._position)
         added = added[: added.rfind(b"\n") + 1]  # another command may be writing a line
-        if added:
-            header = b"" if self._position == 0 else _HEADER.encode()
-            for row in _parse(header + added, self.path):
-                self._rows[row.cell] = row
-            self._position += len(added)
+        if not added:
+            return []
+        header = b"" if self._position == 0 else _HEADER.encode()
+        rows = _parse(header + added, self.path)
+        self._position += len(added)
+        return rows
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append the rows whose cells have none yet."""

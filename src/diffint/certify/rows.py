@@ -25,6 +25,7 @@ from ..core.decoder import DECODERS, CertifiedDecoder, Decoder
 from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..core.model import FlagRates, Member
+from ..core.row_labels import index_for
 from ..engine.cpu.margins import row_margins
 from ..engine.threads import run_blocks
 from ..score.prepared import PreparedMembers, PreparedModel
@@ -76,6 +77,7 @@ class Certificate(Immutable):
     n_vacuous_units: (members,) units without an active interval, which no row can violate.
     n_units: number of units of a member.
     inlier_rates: how often training rows raise the flags; None if the model file has no rates.
+    index: the labels of the rows, None if they have positions only.
     """
 
     feature_names: tuple[str, ...]
@@ -97,6 +99,7 @@ class Certificate(Immutable):
     n_vacuous_units: NDArray[np.int64]
     n_units: int
     inlier_rates: FlagRates | None
+    index: pandas.Index | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -107,16 +110,20 @@ class Certificate(Immutable):
         return self.n_beyond > 0
 
     def to_frame(self) -> pandas.DataFrame:
-        """One line per row: score, bounds, parts (means over the members) and flags."""
+        """One line per row: score, bounds, parts (means over the members) and flags.
+
+        The index is that of the table, or positions.
+        """
         import pandas
 
-        columns: dict[str, NDArray[Any]] = {"row": np.arange(len(self))}
+        row = np.arange(len(self))
+        columns: dict[str, NDArray[Any]] = {"row": row}
         columns |= {n: getattr(self, n) for n in ("score", "bound", "bound_at_row")}
         parts = ("distance", "slack", "slack_at_row", "rounding")
         columns |= {name: getattr(self, name).mean(axis=0) for name in parts}
         flags = ("n_beyond", "out_of_support", "strict", "strict_envelope")
         columns |= {name: getattr(self, name) for name in flags}
-        return pandas.DataFrame(columns)
+        return pandas.DataFrame(columns, index=index_for(row, self.index, len(self)))
 
     def rates(self) -> pandas.DataFrame:
         """One line per flag: the share of these rows and of training inliers that raise it."""
@@ -133,7 +140,7 @@ class Certificate(Immutable):
         )
 
     def text(self, row: int | None = None) -> str:
-        """The certificate as text, of one row (counted from 0) or of all rows.
+        """The certificate as text, of one row (given by its position, from 0) or of all rows.
 
         Bounds are rounded outwards, so that every statement is proven.
         """
@@ -147,8 +154,10 @@ class Certificate(Immutable):
         return f"Certificate({len(self)} rows, {int((self.bound > 0).sum())} with a positive bound)"
 
 
-def certify(prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1) -> Certificate:
-    """The clipping margin of rows in original units. x: (rows, features)"""
+def certify(
+    prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1, index: pandas.Index | None = None
+) -> Certificate:
+    """The clipping margin of rows in original units. x: (rows, features); index: their labels"""
     model = prepared.model
     if not DECODERS[model.config.decoder].certified:
         raise InputError(
@@ -171,6 +180,7 @@ def certify(prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1) -> Certif
         n_vacuous_units=np.array([int((~m.active.any(axis=1)).sum()) for m in every]),
         n_units=model.config.n_units,
         inlier_rates=model.flag_rates,
+        index=index,
     )
 
 

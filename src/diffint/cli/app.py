@@ -11,6 +11,7 @@ from typing import Annotated
 import pyarrow
 import typer
 
+from ..core.formatting import printable
 from ..core.version import __version__
 from . import bench
 from .constraints import constraints
@@ -76,10 +77,11 @@ def main() -> None:
     except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
         if debug:
             raise
-        print(f"diffint: {_message(error)}", file=sys.stderr)
+        print(f"diffint: {printable(_message(error), keep=_LINES)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
+_LINES = "\n"  # messages of other libraries may have several lines
 _printed: set[str] = set()
 
 
@@ -88,7 +90,7 @@ def _print_once(message: Warning | str, *_: object, **__: object) -> None:
     text = str(message)
     if text not in _printed:
         _printed.add(text)
-        print(f"Note: {text}.", file=sys.stderr)
+        print(f"Note: {printable(text, keep=_LINES)}.", file=sys.stderr)
 
 
 def _stop(number: int, _frame: object) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..core.errors import InputError
-from ..core.formatting import counted, listed
+from ..core.formatting import counted, listed, printable
+from .output import say
 from .signals import Stopped
 
 if TYPE_CHECKING:
@@ -148,13 +149,13 @@ def run(
 
     with Store(output, forget) as store:
         if absent:
-            typer.echo(f"Not in {data}: {listed(absent)}.", err=True)
+            say(f"Not in {data}: {listed(absent)}.", err=True)
         before = len(store.rows)
         try:
             with progress_bar() as show:
                 run_grid(grid, store, jobs, limits, show)
         except Stopped as stopped:
-            typer.echo(
+            say(
                 f"diffint: interrupted; {counted(len(store.rows), 'row')} in {output}; "
                 "run the same command to continue",
                 err=True,
@@ -163,16 +164,16 @@ def run(
         requested = {cell for one in grid.runs() for cell in one.cells}
         rows = [row for cell, row in store.rows.items() if cell in requested]
     states = Counter(row.state for row in rows)
-    typer.echo(
+    say(
         f"{counted(len(store.rows) - before, 'new row')} in {output}; requested rows: "
         + ", ".join(f"{n} {state}" for state, n in states.most_common())
         + "."
     )
     failed = Counter((row.method, row.state, row.message) for row in rows if row.state != "ok")
     for (method, state, message), n in failed.most_common(_MOST_FAILURES):
-        typer.echo(f"  {method}, {state}: {message} ({counted(n, 'row')})")
+        say(f"  {method}, {state}: {message} ({counted(n, 'row')})")
     if len(failed) > _MOST_FAILURES:
-        typer.echo(f"  and {len(failed) - _MOST_FAILURES} more; see {output}")
+        say(f"  and {len(failed) - _MOST_FAILURES} more; see {output}")
 
 
 @app.command()
@@ -203,8 +204,10 @@ def report(
     if output.exists() and not output.is_dir():
         raise InputError(f"{str(output)!r} is a file; give a folder with -o")
     rows = frame_of([row for path in results for row in read_rows(path)])
-    written = write_report(rows, output, tables=names(tables), methods=names(methods))
-    typer.echo(f"{counted(len(written), 'file')} in {output}; start with {output / 'README.md'}")
+    written = write_report(
+        rows, output, tables=names(tables), methods=names(methods), inputs=results
+    )
+    say(f"{counted(len(written), 'file')} in {output}; start with {output / 'README.md'}")
 
 
 _MOST_FAILURES = 10  # listed at the end of a run
@@ -232,9 +235,19 @@ def _device(device: str, used: bool) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Event], None]]:
-    """A function that shows the progress of the runs on a terminal, with the time left."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """A function that shows the progress of the runs: a bar with the time left, or one line."""
+    if sys.stderr is None:
         yield lambda event: None
+        return
+    if not sys.stderr.isatty():
+        told: list[Event] = []
+
+        def tell(event: Event) -> None:
+            if not told:
+                told.append(event)
+                say(f"diffint: {event.settled:,} of {event.total:,} runs are done …", err=True)
+
+        yield tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -243,14 +256,21 @@ def progress_bar() -> Iterator[Callable[[Event], None]]:
     columns = (
         BarColumn(bar_width=24),
         TextColumn("{task.description}"),
-        TextColumn("[dim]{task.fields[running]}", table_column=Column(no_wrap=True, ratio=1)),
+        TextColumn(
+            "{task.fields[running]}",
+            style="dim",
+            markup=False,
+            table_column=Column(no_wrap=True, ratio=1),
+        ),
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, expand=True) as bar:
         task = bar.add_task("starting", total=None, running="")
 
         def draw(event: Event) -> None:
-            shown = ", ".join(event.running[:2]) + (" …" if len(event.running) > 2 else "")
+            shown = ", ".join(map(printable, event.running[:2])) + (
+                " …" if len(event.running) > 2 else ""
+            )
             bar.update(
                 task,
                 completed=event.settled,

@@ -8,6 +8,7 @@ import typer
 
 from . import arguments
 from .loading import load_detector
+from .output import records, say, say_json
 
 
 def constraints(
@@ -25,11 +26,8 @@ def constraints(
     """
     learned = load_detector(model).explain_global()
     if not as_json:
-        typer.echo(learned.text(features, patterns, each))
+        say(learned.text(features, patterns, each))
         return
     importance = learned.features_to_frame().head(features)
     shown = learned.to_frame(patterns, each)
-    typer.echo(
-        f'{{"features": {importance.to_json(orient="records", double_precision=15)},\n'
-        f' "constraints": {shown.to_json(orient="records", double_precision=15)}}}'
-    )
+    say_json({"features": records(importance), "constraints": records(shown)})

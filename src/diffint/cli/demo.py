@@ -17,6 +17,7 @@ from rich.table import Table
 
 from ..core.formatting import distinct_numbers
 from ..tables.files.reading import ReadingOptions
+from .output import say
 from .report import write_report
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def demo(
     labels = table.y[test]
     _show_rows(console, explanation, test, labels, top)
     worst = int(np.argmax(scores))
-    details = explanation.text(worst, 1).replace(f"Row {worst}:", f"Row {test[worst]}:", 1)
-    console.print(f"\nThe first of them in detail. {details}")
+    console.print(f"\nThe first of them in detail. {explanation.text(worst, 1)}")
     console.print(f"\n{_nearly_normal_row(detector, frame.iloc[test], flagged, scores)}")
 
     hits = int((flagged & (labels == 1)).sum())
@@ -90,15 +90,14 @@ def demo(
     frame.iloc[test].rename_axis("biopsy").to_csv(rows)
     write_report(detector, str(rows), str(report), ReadingOptions())
     for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
-        console.print(f"{what + ':':<10} {path}", soft_wrap=True)
+        say(f"{what + ':':<10} {path}")
     # After `make demo` the environment's commands may not be on the PATH.
     installed = Path(sys.executable).with_name("diffint")
     command = installed if shutil.which("diffint") is None and installed.exists() else "diffint"
-    console.print(
+    say(
         f"\nOpen the report in a browser, or try next:\n"
         f"  {command} explain {model} {rows} --top 1\n"
-        f"  {command} constraints {model}",
-        soft_wrap=True,
+        f"  {command} constraints {model}"
     )
 
 
@@ -116,11 +115,9 @@ def _nearly_normal_row(
 ) -> str:
     """Which changes would make the flagged row with the lowest score normal."""
     lowest = np.flatnonzero(flagged)[np.argmin(scores[flagged])]
+    name = f"Row {rows.index[lowest]}"
     text = detector.nearest_normal(rows.iloc[[lowest]]).text(0)
-    return (
-        f"Row {rows.index[lowest]}, just above the threshold,"
-        f"{text.removeprefix('Row 0').lstrip(':')}"
-    )
+    return f"{name}, just above the threshold,{text.removeprefix(name).lstrip(':')}"
 
 
 def _show_rows(

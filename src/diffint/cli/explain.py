@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from ..core.errors import InputError
-from ..core.formatting import counted
+from ..core.formatting import counted, printable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
+from .output import records, say, say_json
 from .streaming import Highest, ScoredBatch, joined, scored_batches
 
 if TYPE_CHECKING:
@@ -28,17 +28,14 @@ def explain(
         int | None,
         typer.Option(metavar="N", min=1, help="Explain the row with this number, from 1."),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id-column", metavar="COL", help="Column with the ids of the rows."),
-    ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", metavar="X", help="Explain the rows with the id X.")
+        str | None, typer.Option("--row-id", metavar="ID", help="Explain the rows with this id.")
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Explain the N rows with the highest scores."),
     ] = None,
+    id_column: arguments.Id = None,
     n_reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
@@ -59,19 +56,27 @@ def explain(
     from ..explain.nearest_normal import nearest_normal
 
     if sum(choice is not None for choice in (row, row_id, top)) != 1:
-        raise InputError("choose the rows to explain with one of --row N, --id X and --top N")
+        hint = ""
+        if id_column is not None and (row, row_id, top) == (None, None, None):
+            hint = f"; --id names the column with the ids: did you mean --row-id {id_column!r}?"
+        raise InputError(
+            f"choose the rows to explain with one of --row N, --row-id ID and --top N{hint}"
+        )
     detector = load_detector(model, jobs, fpr)
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
         if row_id is not None and id_column is None:
-            raise InputError("--id needs --id-column COL, the column with the ids")
+            raise InputError(
+                f"--row-id needs to know which column of {file.name} has the ids; name it with "
+                "--id COL"
+            )
         batch = _rows(detector, file, row, id_column, row_id, top, jobs)
     threshold = -detector.offset_
     why = explain_rows(detector.prepared, batch.values, threshold)
     nearest = nearest_normal(detector.prepared, batch.values, threshold)
     names = [batch.name(i) for i in range(len(why))]
     if as_json:
-        typer.echo(json.dumps(_as_json(why, nearest, names, n_reasons), indent=2))
+        say_json(_as_json(why, nearest, names, n_reasons))
         return
     texts = []
     for i, name in enumerate(names):
@@ -79,8 +84,8 @@ def explain(
         if why.flagged[i]:
             change = nearest.text(i).removeprefix(f"Row {i}")
             text += f"\n  It{change}" if nearest.found[i] else f"\n  N{change.removeprefix(': n')}"
-        texts.append(f"Row {name}{text}")
-    typer.echo("\n\n".join(texts))
+        texts.append(f"Row {printable(name)}{text}")
+    say("\n\n".join(texts))
 
 
 def _rows(
@@ -131,11 +136,9 @@ def _as_json(
                 "threshold": why.threshold,
                 "flagged": bool(why.flagged[i]),
                 "pattern": int(why.unit[i]),
-                "reasons": json.loads(lines.to_json(orient="records", double_precision=15)),
+                "reasons": records(lines),
                 "text": why.reasons(i, n_reasons),
-                "nearest_normal": json.loads(
-                    suggested.to_json(orient="records", double_precision=15)
-                ),
+                "nearest_normal": records(suggested),
             }
         )
     return rows

@@ -16,6 +16,7 @@ from ..core.formatting import counted, listed, number
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
+from .output import say
 from .streaming import check_columns
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def fit(
     started = time.perf_counter()
     if output == "-":
         raise InputError("a model cannot be written to standard output; give a file with -o")
-    check_writable(output)  # before the work, to fail early
     check_not_an_input(output, table)
+    check_writable(output)  # before the work, to fail early
     settings = _settings(preset, decoder, epochs)
     detector = DiffInt(
         **settings,
@@ -134,7 +135,7 @@ def fit(
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
     lines.append(f"Model file: {output}")
     for line in lines:
-        typer.echo(line)
+        say(line)
 
 
 def _settings(preset: str, decoder: str | None, epochs: str | None) -> dict[str, Any]:

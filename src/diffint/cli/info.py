@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import typer
-
-from ..core.formatting import counted, number
+from ..core.formatting import counted, number, printable
 from . import arguments
 from .loading import load_detector
+from .output import say, say_json
 
 
 def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
@@ -20,28 +17,25 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     fitted = detector.model_
     training, settings = fitted.training, fitted.config.to_dict()
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "features": list(fitted.feature_names),
-                    "id_column": detector.id_column_,
-                    "training": vars(training),
-                    "settings": settings,
-                    "false_positive_rate": detector.false_positive_rate,
-                    "threshold": -detector.offset_,
-                    "calibration": {
-                        "kind": fitted.calibration.kind,
-                        "rows": len(fitted.calibration.scores),
-                        "groups": fitted.calibration.n_groups,
-                    },
+        say_json(
+            {
+                "features": list(fitted.feature_names),
+                "id_column": detector.id_column_,
+                "training": vars(training),
+                "settings": settings,
+                "false_positive_rate": detector.false_positive_rate,
+                "threshold": -detector.offset_,
+                "calibration": {
+                    "kind": fitted.calibration.kind,
+                    "rows": len(fitted.calibration.scores),
+                    "groups": fitted.calibration.n_groups,
                 },
-                indent=2,
-            )
+            }
         )
         return
     calibration = fitted.calibration
     in_groups = f" in {counted(calibration.n_groups, 'group')}" if calibration.grouped else ""
-    names = list(fitted.feature_names)
+    names = list(map(printable, fitted.feature_names))
     more = f", … ({len(names) - 10:,} more)" if len(names) > 10 else ""
     lines = {
         "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
@@ -58,4 +52,4 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     }
     width = max(len(name) for name in lines)
     for name, value in lines.items():
-        typer.echo(f"{name:<{width}}  {value}")
+        say(f"{name:<{width}}  {printable(value)}")

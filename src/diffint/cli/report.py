@@ -13,6 +13,7 @@ from ..tables.atomic_write import atomic_write, check_not_an_input, check_writab
 from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
 from .loading import id_column_of, load_detector
+from .output import say
 from .streaming import Highest, scored_batches
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def report(
 
     Example: diffint report payments.diffint new.csv -o report.html
     """
-    detector = load_detector(model, jobs, fpr)
+    check_not_an_input(output, model, table)
     if output != "-":
         check_writable(output)  # before the work, to fail early
-        check_not_an_input(output, model, table)
+    detector = load_detector(model, jobs, fpr)
     how = ReadingOptions(kind, separator, decimal, encoding)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
     where = "" if output == "-" else f" Report: {output}"
-    typer.echo(f"{counted(n_flagged, 'row')} flagged.{where}", err=True)
+    say(f"{counted(n_flagged, 'row')} flagged.{where}", err=True)
 
 
 def write_report(

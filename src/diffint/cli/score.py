@@ -55,6 +55,14 @@ def score(
             help="Format of OUT: csv, tsv, parquet or arrow. Default: from its name.",
         ),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas/--no-escape-formulas",
+            help="In CSV and TSV, put an apostrophe before ids that a spreadsheet takes for "
+            "formulas.",
+        ),
+    ] = True,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     separator: arguments.Separator = None,
@@ -91,7 +99,8 @@ def score(
             ]
         )
         all_batches = chain([first], batches)
-        with table_writer(output, schema, output_kind) as write:
+        guarded = ("reasons", schema.names[0]) if escape_formulas else ("reasons",)
+        with table_writer(output, schema, output_kind, guarded) as write:
             for batch in _chosen(all_batches, top, flagged_only, threshold):
                 columns = _columns(detector, batch, threshold, reasons, top is not None)
                 write(pyarrow.record_batch(columns, schema=schema))

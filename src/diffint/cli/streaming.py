@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,13 @@ from ..core.checks import resolve_jobs
 from ..core.errors import InputError
 from ..core.formatting import listed
 from ..tables.files.reading import TableFile
+from .output import say
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
+
+
+_LONG = 5.0  # seconds without any output
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,10 @@ def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:
 
 @contextmanager
 def rows_progress(table: TableFile) -> Iterator[Any]:
-    """A progress bar with rows per second and time left; nothing without a terminal."""
+    """A progress bar with rows per second and time left; without a terminal, lines on long work."""
     if not sys.stderr.isatty():
-        yield lambda rows: None
+        with _long_work(table) as count:
+            yield count
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -119,6 +125,24 @@ def rows_progress(table: TableFile) -> Iterator[Any]:
             )
 
         yield advance
+
+
+@contextmanager
+def _long_work(table: TableFile) -> Iterator[Callable[[int], None]]:
+    """A function that counts rows; prints a line once this has taken long, and one at the end."""
+    started, done, announced = time.perf_counter(), 0, False
+
+    def count(rows: int) -> None:
+        nonlocal done, announced
+        done += rows
+        seconds = time.perf_counter() - started
+        if not announced and seconds > _LONG:
+            announced = True
+            say(f"diffint: scoring {table.name}, {done:,} rows in {seconds:.0f} s …", err=True)
+
+    yield count
+    if announced:
+        say(f"diffint: scored {done:,} rows in {time.perf_counter() - started:.0f} s", err=True)
 
 
 def joined(parts: list[ScoredBatch]) -> ScoredBatch:

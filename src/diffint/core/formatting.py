@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
@@ -56,12 +57,40 @@ def listed(things: list[str]) -> str:
     return " and ".join([", ".join(things[:-1]), things[-1]] if len(things) > 1 else things)
 
 
+# Letters and marks that are drawn as nothing, although Unicode counts them as printable.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text from outside, safe to show: characters that act instead of being seen become escapes.
+
+    Control characters, which can colour, move or clear a terminal, line breaks and tabs, marks that
+    change the direction of writing, invisible characters and lone surrogates are written as in
+    Python: ``\\x1b``, ``\\n``, ``\\u202e``. Everything else stays. keep: characters to leave.
+    """
+    if text.isprintable() and _INVISIBLE.isdisjoint(text):
+        return text
+    return "".join(
+        c if c in keep or _is_visible(c) else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def _is_visible(character: str) -> bool:
+    if character.isprintable():
+        return character not in _INVISIBLE
+    return unicodedata.category(character) == "Zs"  # spaces of other widths
+
+
 def shown_name(name: str, longest: int = 40) -> str:
-    """A feature's name for a line of text: no line breaks, shortened in the middle, never empty."""
-    name = " ".join(name.split()) or repr(name)
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2]}…{name[len(name) - longest // 2 + 1 :]}"
+    """A feature's name for a line of text: `printable`, shortened in the middle, never empty."""
+    return shortened(" ".join(printable(name).split()) or repr(name), longest)
+
+
+def shortened(text: str, longest: int = 40) -> str:
+    """Both ends of a text with more than `longest` characters."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]}…{text[len(text) - longest // 2 + 1 :]}"
 
 
 def rounded_down(value: float, digits: int = 3) -> str:

@@ -28,7 +28,8 @@ class Member(Immutable):
     support: (units, features) bias-corrected running mean of memberships during training.
     mean_membership: (units, features) mean over the training rows, after training.
     stability: (units, features) agreement of the matched units of all members, in [0, 1].
-    is_pattern: (units,) whether the unit is a pattern, that is, one that rows are matched to.
+    is_pattern: (units,) whether the unit is a pattern, that is, one that rows are matched to;
+        `fit.boxes.find_boxes` chooses them.
     box_scale: half-widths of a unit's box, as a multiple of the half-widths of its intervals.
     counted_rows: number of training rows, including those that the member left out, behind the
         next three counts.

@@ -14,6 +14,7 @@ from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
 from ..core.model import FeatureSummary, FittedModel
+from ..core.row_labels import index_for
 from ..engine.threads import run_blocks
 from ..score.nearest_pattern import Matches
 from ..score.prepared import PreparedModel
@@ -58,6 +59,7 @@ class LocalExplanation(Immutable):
         only whole numbers.
     counted_rows, n_rows: number of training rows that were counted, and of all training rows.
     held_out: whether the p-values are based on rows left out of training.
+    index: the labels of the rows, None if they have positions only.
     """
 
     feature_names: tuple[str, ...]
@@ -84,6 +86,7 @@ class LocalExplanation(Immutable):
     counted_rows: int
     n_rows: int
     held_out: bool
+    index: pandas.Index | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -111,7 +114,9 @@ class LocalExplanation(Immutable):
     def to_frame(self, n_features: int | None = None) -> pandas.DataFrame:
         """One line per (row, feature), most responsible feature of each row first.
 
-        Columns: row, feature, value, lower, upper, side, distance, share, unit.
+        Columns: row (the position, counted from 0), feature, value, lower, upper, side, distance,
+        share, unit. The index has the row's label for each of its lines, or again its position if
+        the explained table had no index.
         n_features: number of features per row, all by default.
         """
         import pandas
@@ -127,9 +132,10 @@ class LocalExplanation(Immutable):
         def ranked(array: NDArray[Any]) -> NDArray[Any]:
             return array[each, order].ravel()
 
+        row = np.repeat(np.arange(len(self)), order.shape[1])
         return pandas.DataFrame(
             {
-                "row": np.repeat(np.arange(len(self)), order.shape[1]),
+                "row": row,
                 "feature": np.array(self.feature_names, dtype=object)[order].ravel(),
                 "value": ranked(self.value),
                 "lower": ranked(self.lower),
@@ -138,12 +144,14 @@ class LocalExplanation(Immutable):
                 "distance": ranked(self.distance),
                 "share": ranked(self.share),
                 "unit": np.repeat(self.unit, order.shape[1]),
-            }
+            },
+            index=index_for(row, self.index, len(self)),
         )
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
-        """The explanation as text, of one row (counted from 0) or of all rows.
+        """The explanation as text, of one row or of all rows.
 
+        row: its position, counted from 0, also if the rows have labels; the text has the label.
         n_reasons: largest number of features to name.
         """
         if row is None:
@@ -229,9 +237,13 @@ class _Boxes:
 
 
 def explain_rows(
-    prepared: PreparedModel, x: NDArray[Any], threshold: float, n_jobs: int = 1
+    prepared: PreparedModel,
+    x: NDArray[Any],
+    threshold: float,
+    n_jobs: int = 1,
+    index: pandas.Index | None = None,
 ) -> LocalExplanation:
-    """Explain rows in original units. x: (rows, features)"""
+    """Explain rows in original units. x: (rows, features); index: their labels"""
     x = np.array(x, dtype=np.float64)  # a copy, so that the caller may change the rows later
     model, packed = prepared.model, prepared.packed
     score, parts = packed.parts(x, n_jobs)
@@ -292,4 +304,5 @@ def explain_rows(
         counted_rows=min(member.counted_rows for member in model.members),
         n_rows=model.training.n_rows,
         held_out=model.calibration.held_out,
+        index=index,
     )

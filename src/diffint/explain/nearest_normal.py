@@ -13,6 +13,7 @@ from ..core.checks import check_index
 from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..core.model import FeatureSummary
+from ..core.row_labels import index_for
 from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
 from .constraints import training_range
@@ -47,6 +48,7 @@ class NearestNormal(Immutable):
     score, new_score: (rows,) before and after the changes; new_score is NaN if none were found.
     changes: the changes of each row; empty if it is not flagged or none were found.
     max_changes: largest number of features that may change.
+    index: the labels of the rows, None if they have positions only.
     """
 
     feature_names: tuple[str, ...]
@@ -55,6 +57,7 @@ class NearestNormal(Immutable):
     new_score: Array
     changes: tuple[tuple[Change, ...], ...]
     max_changes: int
+    index: pandas.Index | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -77,7 +80,11 @@ class NearestNormal(Immutable):
         )
 
     def to_frame(self) -> pandas.DataFrame:
-        """One line per change: row, feature, value, suggested, score, new_score."""
+        """One line per change: row, feature, value, suggested, score, new_score.
+
+        `row` is the position, counted from 0; the index has the label of the row, or again its
+        position if the table had no index.
+        """
         import pandas
 
         lines = [
@@ -88,11 +95,13 @@ class NearestNormal(Immutable):
             for c in row
         ]
         columns = ["row", "feature", "value", "suggested", "score", "new_score"]
+        rows = np.array([line[0] for line in lines], dtype=np.intp)
         frame = pandas.DataFrame(lines, columns=columns)
+        frame.index = index_for(rows, self.index, len(self))
         return frame.astype(dict.fromkeys(columns[2:], float) | {"row": int})
 
     def text(self, row: int | None = None) -> str:
-        """The changes as text, of one row (counted from 0) or of all rows."""
+        """The changes as text, of one row (given by its position, from 0) or of all rows."""
         from ..show.wording.changes import changes_text
 
         if row is None:
@@ -106,8 +115,11 @@ def nearest_normal(
     threshold: float,
     max_changes: int = 3,
     n_jobs: int = 1,
+    index: pandas.Index | None = None,
 ) -> NearestNormal:
-    """Find the smallest change that makes each flagged row normal. x: (rows, features)
+    """Find the smallest change that makes each flagged row normal.
+
+    x: (rows, features); index: their labels
 
     Tries all sets of one, then two, … of a row's most responsible features. They are changed to
     the values that the model reconstructs when they are missing, then moved back towards the row's
@@ -140,7 +152,13 @@ def nearest_normal(
                     missed.append(row)
         remaining = np.array(missed, dtype=np.intp)
     return NearestNormal(
-        prepared.model.feature_names, threshold, score, new_score, tuple(changes), int(max_changes)
+        prepared.model.feature_names,
+        threshold,
+        score,
+        new_score,
+        tuple(changes),
+        int(max_changes),
+        index,
     )
 
 

@@ -13,7 +13,7 @@ from ..engine.cpu.interval_layer import gradients
 from ..score.nearest_pattern import center_distances, nearest_units
 
 _SMALLEST_SCALE = 1e-3
-_FEWEST_ROWS = 2  # a pattern's box contains at least this many training rows
+_FEWEST_ROWS = 2  # that the box of a pattern contains when patterns are chosen
 
 Array = NDArray[np.float32]
 
@@ -112,8 +112,10 @@ def find_boxes(
 ) -> Boxes:
     """Find the patterns among the units, and scale the boxes to cover the left-out rows.
 
-    A pattern is a unit whose box contains at least two training rows. If there is none, every unit
-    is a pattern.
+    The boxes are scaled twice. The first time, rows are matched to all units; a unit whose box then
+    contains at least two of the counted rows is a pattern, and if there is none, every unit is one.
+    The second time, rows are matched to the patterns only. This changes the scale a little, so the
+    final box of a pattern may contain fewer than two rows.
 
     rows: (rows, features) to count; clipped, unclipped: (rows, features) to be covered; center,
     half_width: (units, features); all scaled. coverage: share of rows to cover.

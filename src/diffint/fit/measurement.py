@@ -16,7 +16,7 @@ from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
 from .unit_matching import stabilities
 
-_COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted
+_COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted, to find patterns
 _MEASURED_ROWS = 10_000  # largest sample on which boxes and coverage are measured
 
 
@@ -76,7 +76,7 @@ def _measure_member(
 
     rows: (rows, features) training rows, scaled; train_sample: a sample of them; left_out_sample:
     (rows, features) left-out rows in original units, empty if there are none; counted: (rows,
-    features) a sample of both in original units.
+    features) a sample of both in original units, in which patterns need two rows.
     """
     center, half_width = result.parameters.center, result.parameters.half_width
     held_out = len(left_out_sample) > 0

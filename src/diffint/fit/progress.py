@@ -1,4 +1,4 @@
-"""Progress bars for compiling and training; nothing is drawn without a terminal."""
+"""Progress of a fit: bars on a terminal, else a line at the start and at the end."""
 
 from __future__ import annotations
 
@@ -9,11 +9,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from ..core.formatting import counted
 from ..engine.interface import Progress
 
 _TRAINING = "training"
 _COMPILING = "compiling, once on this machine"
 _WAITING = "another process is compiling; waiting for it"
+
+
+@contextmanager
+def announced_fit(n_rows: int, n_features: int, verbose: int) -> Iterator[None]:
+    """Print a line before and after a fit if there is no terminal for the bars."""
+    shown = bool(verbose) and sys.stderr is not None and not sys.stderr.isatty()
+    started = time.perf_counter()
+    if shown:
+        _print(f"fitting {counted(n_rows, 'row')} of {counted(n_features, 'feature')}")
+    yield
+    if shown:
+        _print(f"fitted in {time.perf_counter() - started:.1f} s")
+
+
+def _print(line: str) -> None:
+    print(f"diffint: {line}", file=sys.stderr, flush=True)
 
 
 class CompilingProgress(NamedTuple):
@@ -39,7 +56,7 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
 
         def print_start(text: str) -> None:
             start_times.append(time.perf_counter())
-            print(f"{text} …", file=sys.stderr, flush=True)
+            _print(f"{text} …")
 
         yield CompilingProgress(
             lambda _steps: print_start(_COMPILING),
@@ -47,11 +64,7 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
             lambda: print_start(_WAITING),
         )
         if start_times:
-            print(
-                f"compiled in {time.perf_counter() - start_times[0]:.0f} s",
-                file=sys.stderr,
-                flush=True,
-            )
+            _print(f"compiled in {time.perf_counter() - start_times[0]:.0f} s")
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn

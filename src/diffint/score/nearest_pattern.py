@@ -1,8 +1,8 @@
 """The nearest pattern of a row, and the features in which the row is outside its box.
 
-A pattern is a unit whose box contains at least two training rows. The box consists of the unit's
-intervals, with half-widths scaled so that a known share of held-out rows is inside
-(`Config.box_coverage`).
+A pattern is a unit that rows are matched to: one with at least two training rows in its box, or
+any unit if there is none such (`fit.boxes.find_boxes`). The box consists of the unit's intervals,
+with half-widths scaled so that a known share of held-out rows is inside (`Config.box_coverage`).
 """
 
 from __future__ import annotations

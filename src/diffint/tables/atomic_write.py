@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +27,31 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def check_not_an_input(output: str, *inputs: str) -> None:
-    """Raise an error if the output is one of the input files, which would be overwritten."""
+def check_not_an_input(
+    output: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None
+) -> None:
+    """Raise an error if the output is one of the input files, which would be overwritten.
+
+    Files are compared, not names: a link to an input is that input. ``-`` is standard output or
+    input, which may also be a file. An input that is None is not known.
+    """
+    written = _file_behind(output, 1)
     for path in inputs:
-        both_are_files = os.path.isfile(output) and os.path.isfile(path)
-        if both_are_files and os.path.samefile(output, path):
+        read = None if path is None or written is None else _file_behind(path, 0)
+        if read is not None and written is not None and os.path.samestat(written, read):
+            name = "standard output" if output == "-" else repr(os.fspath(output))
             raise InputError(
-                f"the output {output!r} is also an input and would be overwritten; choose another "
-                "name"
+                f"the output {name} is also an input and would be overwritten; choose another name"
             )
+
+
+def _file_behind(path: str | os.PathLike[str], standard_stream: int) -> os.stat_result | None:
+    """The file that a path leads to; None if there is none, or if it is a pipe or a device."""
+    try:
+        found = os.fstat(standard_stream) if path == "-" else os.stat(path)
+    except (OSError, ValueError):  # not there, or not a valid name
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 @contextmanager

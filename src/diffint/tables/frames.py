@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import counted
+from ..core.formatting import counted, printable
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
@@ -67,7 +67,10 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
     frame = _as_pandas(X)
     if frame is not None:
         frame = _with_checked_names(frame, estimator, reset)
-        validate_data(estimator, frame, reset=reset, skip_check_array=True)
+        try:
+            validate_data(estimator, frame, reset=reset, skip_check_array=True)
+        except ValueError as error:  # scikit-learn's message lists the names as they are
+            raise InputError(printable(str(error), keep="\n")) from None
         values: Any = _frame_values(frame)
     else:
         values = _array_values(X)

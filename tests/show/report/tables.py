@@ -46,3 +46,35 @@ def text_of(html: str) -> str:
     """The text outside scripts and styles, on one line."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+# Texts that would run code, load something or change the page if they became markup.
+PAYLOADS = (
+    "<script>fired = 1</script>",
+    "</script><script>fired = 1</script>",
+    "<img src=x onerror=fired=1>",
+    '"><svg onload=fired=1>',
+    "' onmouseover='fired=1' x='",
+    "</style><style>body{display:none}</style>",
+    "</title><script>fired = 1</script>",
+    "<!--<script>",
+    "--!><iframe srcdoc='<script>parent.fired=1</script>'>",
+    "]]><b>",
+    "javascript:fired=1",
+    "<a href=javascript:fired=1>click</a>",
+    "<base href=https://example.invalid/>",
+    "<meta http-equiv=refresh content=0;url=https://example.invalid/>",
+    "<link rel=stylesheet href=https://example.invalid/x.css>",
+    "<form action=https://example.invalid/><button>go",
+    "<details open ontoggle=fired=1>",
+    "<template shadowrootmode=open><script>fired = 1</script></template>",
+    "{{ 7 * 7 }}{% raw %}${fired = 1}`",
+    "&lt;script&gt;fired = 1&lt;/script&gt;",
+    "\\u003cscript\\u003efired=1",
+    "+ADw-script+AD4-fired=1+ADw-/script+AD4-",
+    "<scr\x00ipt>fired = 1</scr\x00ipt>",
+    "\u202e<tpircs>\u2028fired\u2029",
+    "__proto__",
+    "constructor",
+    "<" * 300,
+)

@@ -12,7 +12,7 @@ from diffint import DiffInt
 from diffint.show.report import ScoredTable, build_report
 
 from ...conftest import QUICK, make_rows
-from .tables import MOMENT, data_of
+from .tables import MOMENT, PAYLOADS, data_of
 
 websocket = pytest.importorskip("websocket", reason="websocket-client is not installed")
 
@@ -244,3 +244,51 @@ def test_without_javascript_the_summary_is_shown(started, pages):
     assert "needs JavaScript" in text
     assert "Sort by" not in text
     assert "Dark mode" not in text
+
+
+def test_no_payload_acts_in_an_opened_sorted_searched_and_printed_page(started, tmp_path):
+    x = make_rows(200, len(PAYLOADS))
+    frame = pandas.DataFrame(x, columns=PAYLOADS)
+    detector = DiffInt(**{**QUICK, "epochs": 1}, false_positive_rate=0.05).fit(frame)
+    anomalies = 7 * x[: len(PAYLOADS)]
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=PAYLOADS))
+    scored = ScoredTable(PAYLOADS[6], scores, anomalies, PAYLOADS)
+    page = tmp_path / "<img src=x onerror=fired=1>.html"
+    page.write_text(build_report(detector, scored, created=MOMENT), encoding="utf-8")
+    started.resize(1280)
+    started.open(page)
+    elements = "[...new Set([...document.querySelectorAll('*')].map((e) => e.localName))]"
+    before = set(started.evaluate(elements))
+    started.click("#all")
+    assert started.evaluate(OPENED) == len(PAYLOADS)
+    for key in ("id", "score", "p", "feature"):
+        started.click(f"[data-key={key}]")
+    for text in ("<script>", "onerror", "' onmouseover='"):
+        started.click("#search")
+        started.evaluate("document.querySelector('#search').select()")
+        started.type(text)
+        assert started.evaluate(IDS)
+    started.pdf()
+    drawn = {"ol", "div", "strong", "details", "summary", "h4"}  # in the opened rows
+    assert set(started.evaluate(elements)) <= before | drawn
+    handlers = "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames())"
+    assert not [name for name in started.evaluate(handlers) if name.startswith("on")]
+    assert started.evaluate("typeof fired") == "undefined"
+    assert started.evaluate("document.title").endswith(f"– {PAYLOADS[6]}")
+    assert started.problems() == []
+
+
+def test_the_policy_stops_what_should_ever_become_markup(page):
+    page.evaluate(
+        """document.body.insertAdjacentHTML("beforeend",
+          "<p id=planted style='color: rgb(1, 2, 3)'>x</p><img src=x onerror='fired = 1'>"
+          + "<button id=handler onclick='fired = 2'>y</button>"
+          + "<a id=link href='javascript:fired = 3'>z</a><img src='https://example.invalid/i.png'>")"""
+    )
+    page.click("#handler")
+    page.click("#link")
+    page.settle()
+    assert page.evaluate("typeof fired") == "undefined"
+    color = "getComputedStyle(document.querySelector('#planted')).color"
+    assert page.evaluate(color) != "rgb(1, 2, 3)"
+    assert page.problems()  # each is reported in the console

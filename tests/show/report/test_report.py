@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -11,12 +14,12 @@ import pandas
 import pytest
 
 from diffint import DiffInt, InputError
-from diffint.core.formatting import number, percent
+from diffint.core.formatting import number, percent, printable
 from diffint.show.report import ScoredTable, build_report
 from diffint.show.report.page import headline
 
 from ...conftest import QUICK, make_rows
-from .tables import MOMENT, data_of, report_on, scored_table, text_of
+from .tables import MOMENT, PAYLOADS, data_of, report_on, scored_table, text_of
 
 SCRIPT_TAG = "<script>alert(1)</script>"
 
@@ -154,8 +157,43 @@ def test_markup_in_names_ids_and_source_is_text(rows):
     assert SCRIPT_TAG not in html
     data = data_of(html)
     assert data["names"] == names
-    assert [row[0] for row in data["rows"]] == list(scored.ids)
+    assert [row[0] for row in data["rows"]] == [*scored.ids[:-1], r"\u2028"]
     assert "{{ 7 * 7 }}" in text_of(html)
+
+
+@pytest.mark.parametrize("shift", range(0, len(PAYLOADS), 5))
+def test_no_payload_becomes_markup(rows, html, shift):
+    names = [*PAYLOADS, *PAYLOADS][shift : shift + 5]
+    frame = pandas.DataFrame(rows, columns=names)
+    detector = DiffInt(**{**QUICK, "epochs": 1}, false_positive_rate=0.05).fit(frame)
+    anomalies = np.tile(rows[:1], (len(PAYLOADS), 1)) * 7
+    scores = detector.anomaly_score(pandas.DataFrame(anomalies, columns=names))
+    source = PAYLOADS[shift]
+    page = build_report(detector, ScoredTable(source, scores, anomalies, PAYLOADS), created=MOMENT)
+    hostile, harmless = Outline(page), Outline(html)
+    assert set(hostile.tags) == set(harmless.tags)
+    assert set(hostile.links) == set(harmless.links)
+    for tag in ("script", "style", "meta", "link", "title", "body"):
+        assert hostile.tags.count(tag) == harmless.tags.count(tag)
+    assert data_of(page)["names"] == [printable(name) for name in names]
+    assert [row[0] for row in data_of(page)["rows"]] == [printable(name) for name in PAYLOADS]
+
+
+def test_the_policy_allows_only_the_own_script_and_styles(html):
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
+    own = {
+        tag: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for tag, text in re.findall("<(script|style)>(.*?)</", html, re.DOTALL)
+    }
+    assert dict(part.split(" ", 1) for part in policy.split("; ")) == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": f"'sha256-{own['style']}'",
+        "script-src": f"'sha256-{own['script']}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert " style=" not in html
 
 
 def test_report_on_a_large_table_is_small():

@@ -14,7 +14,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from ...core.formatting import distinct_numbers, number
+from ...core.formatting import distinct_numbers, number, printable
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -64,7 +64,7 @@ def fitted(text: str, inches: float, size: float = TEXT) -> str:
     Both ends are kept because column names may differ at either. Dollar signs are escaped so that
     matplotlib does not read them as math.
     """
-    text = " ".join(text.split())
+    text = " ".join(printable(text).split())
     if text_width(text, size) > inches:
         fewest, most = 2, len(text)
         while fewest < most:

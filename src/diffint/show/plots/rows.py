@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_count, check_index
 from ...core.formatting import counted, distinct_numbers, percent
+from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from .drawing import (
     ANOMALY,
@@ -39,7 +40,8 @@ _LEAST_WIDTH = 2.0  # inches left for the bars beside long names and ranges
 def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> Figure:
     """Waterfall of one row's score: the part of each feature, most responsible first.
 
-    row: counted from 0. n_features: number of features with a bar; the rest share one bar.
+    row: its position, counted from 0. n_features: number of features with a bar; the rest share
+    one.
     """
     row = check_index(row, len(explanation), "row", "explained")
     order = explanation.order[row][: check_count(n_features, "features")]
@@ -78,8 +80,9 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     ax.set_xlabel("anomaly score, cumulative", size=TEXT)
     _right_labels(ax, places, ranges, colours, f"range of pattern {explanation.unit[row]}")
     verdict = "above" if explanation.flagged[row] else "not above"
+    name = fitted(row_name(row, explanation.index), 3.0)
     top_title(
-        figure, f"Row {row}: score {shown_score}, {verdict} the threshold of {shown_threshold}"
+        figure, f"Row {name}: score {shown_score}, {verdict} the threshold of {shown_threshold}"
     )
     handles: list[Artist] = []
     if ANOMALY in colours:

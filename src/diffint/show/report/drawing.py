@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ..plots.drawing import has_long_tail, number_ticks, padded, tail_ticks
@@ -52,6 +53,23 @@ class Axis:
             places, labels = tail_ticks(self.low, self.high, self.inches, self.body)
         where = self.place(np.array(places))
         return [Tick(round(float(p), 2), label) for p, label in zip(where, labels, strict=True)]
+
+
+class Places:
+    """Positions and sizes of elements, each a class of the style sheet."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, str] = {}
+
+    def __call__(self, **percentages: float) -> str:
+        """The class for properties such as ``left=12.5``, in percent."""
+        rule = ";".join(f"{name}:{value}%" for name, value in percentages.items())
+        return self._classes.setdefault(rule, f"at-{len(self._classes)}")
+
+    @property
+    def css(self) -> Markup:
+        """The rules of all classes."""
+        return Markup("".join(f".{name}{{{rule}}}\n" for rule, name in self._classes.items()))
 
 
 def score_axis(values: Array, inches: float) -> Axis:

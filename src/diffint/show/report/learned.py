@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.formatting import counted, percent
+from ...core.formatting import counted, percent, printable
 from ...core.model import FeatureSummary
 from ...explain.global_explanation import GlobalExplanation
 from ..plots.boxes import bars, shows_whole
@@ -69,7 +69,7 @@ def feature_bars(learned: GlobalExplanation) -> list[FeatureBar]:
     most = float(learned.feature_importance[order[0]]) if len(order) else 1.0
     return [
         FeatureBar(
-            learned.feature_names[j],
+            printable(learned.feature_names[j]),
             f"{learned.feature_importance[j]:.2f}",
             round(100 * float(learned.feature_importance[j]) / most, 1),
         )
@@ -118,7 +118,7 @@ def _constraint(
     start, end = axis.place(np.array([lower, upper]))
     single = lower == upper
     return ConstraintDrawing(
-        name=learned.feature_names[j],
+        name=printable(learned.feature_names[j]),
         text=learned.constraint_text(unit, j),
         alone=percent(float(learned.coverage[unit, j])),
         together=_together(learned, unit, place),

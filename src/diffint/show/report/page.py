@@ -13,13 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from ...core.formatting import counted, listed, number, percent
+from ...core.formatting import counted, listed, number, percent, printable
 from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation, explain_model
 from ...explain.local_explanation import explain_rows
 from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
 from .data import ScoredTable
+from .drawing import Places
 from .learned import N_FEATURES, feature_bars, pattern_drawings
 from .rows import row_data
 from .scores import draw_scores
@@ -37,11 +38,12 @@ def render(
     learned = explain_model(model)
     n_flagged = int((scored.scores > threshold).sum())
     script, style = _text_of("script.js"), _text_of("style.css")
-    html = _ENVIRONMENT.get_template("page.html").render(
+    return _ENVIRONMENT.get_template("page.html").render(
         script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        hash_of=_hash_of,
+        placed=Places(),
         style=Markup(style),
-        source=scored.source,
+        source=printable(scored.source),
         created=_moment(created),
         headline=headline(n_flagged, len(scored.scores)),
         meaning=_meaning(model, threshold, rate, len(scored.scores), n_flagged),
@@ -56,12 +58,10 @@ def render(
         patterns=pattern_drawings(learned, model.features),
         training=training_facts(model, threshold, rate),
         settings=settings(model.config),
-        version=model.training.version,
+        version=printable(model.training.version),
         held_out=model.calibration.held_out,
         box_coverage=percent(model.config.box_coverage) if model.config.box_coverage else "",
     )
-    # Names read from a file that is not UTF-8 may contain characters that cannot be encoded.
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 # --- Sentences -----------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _more_features(learned: GlobalExplanation) -> list[str]:
     n_varying = int((~learned.constant).sum())
     if n_varying > N_FEATURES:
         lines.append(f"The {N_FEATURES} most important of {n_varying:,} features are shown.")
-    constant = [learned.feature_names[j] for j in np.flatnonzero(learned.constant)]
+    constant = [printable(learned.feature_names[j]) for j in np.flatnonzero(learned.constant)]
     if constant:
         more = [f"{len(constant) - _NAMED:,} more"] if len(constant) > _NAMED else []
         lines.append(f"Constant in training: {listed(constant[:_NAMED] + more)}.")
@@ -166,8 +166,8 @@ def _row_block(
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
-        rows = row_data(scored.ids, why, nearest)
-    return {"names": list(prepared.model.feature_names), "rows": rows}
+        rows = row_data(tuple(map(printable, scored.ids)), why, nearest)
+    return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
 
 
 def _as_json(value: Any) -> Markup:
@@ -185,6 +185,11 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+def _hash_of(text: str) -> str:
+    """The hash by which the page's security policy allows a script or a style sheet."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _text_of(name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.config import MODEL_SETTINGS, RECOMMENDED, Config
-from ...core.formatting import counted, number
+from ...core.formatting import counted, number, printable
 from ...core.model import FittedModel
 
 
@@ -51,14 +51,14 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
         ("Features", counted(model.n_features, "feature")),
         ("Missing values", f"in {counted(n_missing, 'feature')}" if n_missing else ""),
         ("Date", _moment(training.created)),
-        ("Duration", f"{number(training.seconds, 2)} s on {training.device}"),
+        ("Duration", f"{number(training.seconds, 2)} s on {printable(training.device)}"),
         ("Epochs", f"{training.epochs:,}, with batches of {counted(training.batch_size, 'row')}"),
         (
             "Threshold",
             f"{number(threshold)}, to flag at most {number(100 * rate, 2)} % of normal rows; from "
             f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}{in_groups}",
         ),
-        ("Version", f"diffint {training.version}"),
+        ("Version", f"diffint {printable(training.version)}"),
     ]
     return [(term, text) for term, text in facts if text]
 
@@ -67,7 +67,7 @@ def _moment(created: str) -> str:
     try:
         return f"{datetime.fromisoformat(created):%Y-%m-%d %H:%M %Z}".strip()
     except ValueError:  # a model file may contain any text here
-        return created
+        return printable(created)
 
 
 def _written(value: object) -> str:

@@ -12,9 +12,11 @@ from ...core.formatting import (
     counted,
     exact_number,
     number,
+    printable,
     rounded_down,
     rounded_up,
 )
+from ...core.row_labels import row_name
 
 if TYPE_CHECKING:
     from ...certify.regions import RegionCertificate
@@ -24,7 +26,7 @@ def certificate_text(certificate: Certificate, row: int) -> str:
     """What is proven about the score of one row."""
     c = certificate
     lines = [
-        f"Row {row}: score {number(c.score[row])}, proven to be at least "
+        f"Row {row_name(row, c.index)}: score {number(c.score[row])}, proven to be at least "
         f"{rounded_down(c.bound[row])} from its features alone"
         f" ({rounded_down(c.bound_at_row[row])} using its code).",
         "Its distance from the reconstruction of rows beyond all intervals is "
@@ -33,7 +35,7 @@ def certificate_text(certificate: Certificate, row: int) -> str:
     ]
     sides = common_pattern(c.pattern[:, row])
     beyond = [
-        f"{c.feature_names[j]} ({'above' if sides[j] > 0 else 'below'})"
+        f"{printable(c.feature_names[j])} ({'above' if sides[j] > 0 else 'below'})"
         for j in np.flatnonzero(sides)
     ]
     lines.append(
@@ -63,7 +65,7 @@ def region_text(certificate: RegionCertificate) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [
-        f"{name} {_range(low, high)}"
+        f"{printable(name)} {_range(low, high)}"
         for name, low, high in zip(c.feature_names, c.region_lower, c.region_upper, strict=True)
         if np.isfinite(low) or np.isfinite(high)
     ]

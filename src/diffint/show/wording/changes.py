@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from ...core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
+from ...core.row_labels import row_name
 from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
 
 
 def changes_text(nearest: NearestNormal, row: int) -> str:
     """``Row 3 would be normal if amount decreased to 12 (from 900).``"""
+    name = row_name(row, nearest.index)
     if not nearest.flagged[row]:
-        return f"Row {row} is not flagged: nothing needs to change."
+        return f"Row {name} is not flagged: nothing needs to change."
     if not nearest.found[row]:
         among = ""
         if len(nearest.feature_names) > N_CANDIDATES:
             among = f" among its {N_CANDIDATES} most responsible ones"
         return (
-            f"Row {row}: no change of up to {counted(nearest.max_changes, 'feature')}{among} was "
+            f"Row {name}: no change of up to {counted(nearest.max_changes, 'feature')}{among} was "
             "found that makes it normal."
         )
     changes = [_change(nearest, change) for change in nearest.changes[row]]
-    return f"Row {row} would be normal if {listed(changes)}."
+    return f"Row {name} would be normal if {listed(changes)}."
 
 
 def _change(nearest: NearestNormal, change: Change) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.formatting import distinct_numbers, number, percent, shown_name
+from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
+from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from .ranges import range_text, rows_inside
 
@@ -25,9 +26,9 @@ def headline(why: LocalExplanation, row: int) -> str:
         relation = f"outside {outside} of its {n_features} ranges"
     inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
     return (
-        f"Row {row}: score {score}, {verdict} the threshold of {threshold} ({p_value}). It "
-        f"is nearest to pattern {why.unit[row]}{f' ({inside})' if inside else ''} and lies "
-        f"{relation}."
+        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} "
+        f"({p_value}). It is nearest to pattern {why.unit[row]}"
+        f"{f' ({inside})' if inside else ''} and lies {relation}."
     )
 
 
@@ -67,7 +68,7 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
         ends = range_text(lower, upper, low, up, True, True)
         where = ("below", "within", "above")[side + 1] if lower != upper else "not"
         share = percent(why.share[row, j])
-        parts.append(f"{why.feature_names[j]} = {value} {where} {ends} ({share})")
+        parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
     return "; ".join(parts)
 
 

@@ -1,0 +1,51 @@
+"""The commands in the README, the guide and the help texts run as they are written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from diffint.cli import app
+
+from .conftest import make_payments
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "command.md", ROOT / "examples" / "README.md"]
+
+
+def commands() -> list[str]:
+    """Each documented command once, in an order in which files exist when they are needed."""
+    blocks = [
+        block
+        for page in PAGES
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("diffint ")]
+    for command in app.app.registered_commands:
+        if command.callback.__name__ != "demo":  # has a test of its own
+            lines += re.findall(r"Example: (diffint .*)", command.callback.__doc__)
+    return sorted(dict.fromkeys(lines), key=lambda line: not line.startswith("diffint fit "))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documented")
+    payments = make_payments(200).rename(columns={"payment": "payment_id"})
+    payments.to_csv(folder / "payments.csv", index=False)
+    payments.to_csv(folder / "new.csv", index=False)
+    payments.to_parquet(folder / "new.parquet")
+    return folder
+
+
+def test_there_are_commands():
+    assert len(commands()) >= 6
+
+
+@pytest.mark.parametrize("line", commands())
+def test_the_command_runs(run, folder, monkeypatch, line):
+    monkeypatch.chdir(folder)
+    done = run(*shlex.split(line)[1:])
+    assert done.code == 0, done.err
