@@ -367,8 +367,8 @@ class TestTraining:
             detector.fit(rows)
         assert not hasattr(detector, "model_")
 
-    def test_no_output_without_a_terminal(self, rows, capfd):
-        DiffInt(**QUICK, verbose=1).fit(rows)
+    def test_no_output_unless_asked_for(self, rows, capfd):
+        DiffInt(**QUICK).fit(rows)
         assert capfd.readouterr() == ("", "")
 
 
