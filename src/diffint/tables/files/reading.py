@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import os
@@ -16,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
-import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 from numpy.typing import NDArray
@@ -25,11 +23,11 @@ from ...core.errors import InputError
 from ...core.formatting import counted
 from .formats import LONGEST_MARK, Format, format_by_content, format_of
 from .number_parsing import NotNumbers, as_numbers
+from .text import TextTable
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
-_BLOCK_BYTES = 4 * 2**20
-_LONGEST_HEADER = 64 * 2**20
+_PART_BYTES = 2**20
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 
@@ -183,7 +181,7 @@ class TableFile:
             return _Parquet(self._stream)
         if self.format.kind == "arrow":
             return _Arrow(self._stream)
-        return _Text(self._stream, self._separator, self.options.encoding)
+        return TextTable(self._stream, self._separator, self.options.encoding)
 
     def _check_columns(self) -> None:
         if len(self.columns) > MOST_COLUMNS:
@@ -252,83 +250,6 @@ class _Source(Protocol):
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         """Record batches with these columns."""
-
-
-class _Text:
-    """A CSV or TSV file; cells stay text until they are parsed as numbers."""
-
-    n_rows: int | None = None  # unknown before the whole file is read
-
-    def __init__(self, stream: Any, separator: str, encoding: str) -> None:
-        csv.field_size_limit(_LONGEST_HEADER)
-        self._stream = _PeekableStream(stream)
-        reader = csv.reader(
-            io.StringIO(self._stream.beginning(encoding), newline=""), delimiter=separator
-        )
-        try:
-            header = next((cells for cells in reader if any(cell.strip() for cell in cells)), None)
-        except csv.Error as error:
-            raise pyarrow.ArrowInvalid(f"its header cannot be read: {error}") from None
-        if header is None:
-            raise pyarrow.ArrowInvalid("Empty CSV file")
-        if any("\0" in cell for cell in header):
-            raise pyarrow.ArrowInvalid("it contains NUL bytes, so it is not text")
-        self.names = [name.strip() for name in header]
-        self._header_lines = reader.line_num
-        self._separator, self._encoding = separator, encoding
-
-    def batches(self, columns: list[str]) -> Iterator[Any]:
-        yield from pyarrow.csv.open_csv(
-            pyarrow.PythonFile(self._stream, "r"),
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=self.names,
-                skip_rows=self._header_lines,
-                block_size=_BLOCK_BYTES,
-                encoding=self._encoding,
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=self._separator,
-                newlines_in_values=True,
-                # An empty line in a table of one column is a missing value.
-                ignore_empty_lines=len(self.names) > 1,
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: pyarrow.string() for name in self.names},
-                include_columns=columns,
-                strings_can_be_null=False,
-            ),
-        )
-
-
-class _PeekableStream:
-    """A stream whose beginning can be read before it is read as a whole."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._ahead, self.closed = stream, b"", False
-
-    def beginning(self, encoding: str) -> str:
-        """The first block of text, or more if no line ends in it."""
-        try:
-            while True:
-                more = self._stream.read(_BLOCK_BYTES)
-                self._ahead += more
-                text = codecs.getincrementaldecoder(encoding)().decode(self._ahead, not more)
-                if (text.strip() and "\n" in text.lstrip()) or not more:
-                    return text.removeprefix("\ufeff")
-                if len(self._ahead) > _LONGEST_HEADER:
-                    raise pyarrow.ArrowInvalid("it has no line of column names")
-        except UnicodeDecodeError as error:
-            raise pyarrow.ArrowInvalid(str(error)) from None
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._ahead:
-            return bytes(self._stream.read(size) if size >= 0 else self._stream.read())
-        part = self._ahead if size < 0 else self._ahead[:size]
-        self._ahead = self._ahead[len(part) :]
-        return part
-
-    def close(self) -> None:
-        self.closed = True
 
 
 class _Parquet:
@@ -400,8 +321,12 @@ def _from_pipe(raw: Any, expected: Format) -> tuple[Any, int, Format]:
     actual = format_by_content(first, expected)
     if actual.is_text:
         return pyarrow.input_stream(raw, compression=actual.compression), 0, actual
-    # Parquet and Arrow files are read from their end, so all of the input is needed first.
-    return pyarrow.BufferReader(raw.read()), 0, actual
+    # Parquet and Arrow files are read from their end, so all of the input is needed first. It is
+    # kept in Arrow's memory: its threads must not have to free an object of Python.
+    content = pyarrow.BufferOutputStream()
+    while part := raw.read(_PART_BYTES):
+        content.write(part)
+    return pyarrow.BufferReader(content.getvalue()), 0, actual
 
 
 def _similar(path: str) -> str:
