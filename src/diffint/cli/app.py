@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import select
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import pyarrow
 import typer
 
+from ..core.formatting import listed
 from ..core.version import __version__
+from ..tables.atomic_write import errors_that_name, listing_written_files, remove_unfinished
 from . import bench
 from .constraints import constraints
 from .demo import demo
@@ -20,7 +24,7 @@ from .fit import fit
 from .info import info
 from .report import report
 from .score import score
-from .signals import Stopped, handling_stop_signals
+from .signals import NOTHING_WRITTEN, StopOnSignal, Stopped, handling_stop_signals
 
 app = typer.Typer(
     name="diffint",
@@ -62,22 +66,83 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show every character
+    stop = StopOnSignal(last_act=remove_unfinished)
+    with listing_written_files() as written, handling_stop_signals(stop), warnings.catch_warnings():
+        warnings.showwarning = _print_once
+        try:
+            stop.start()
+            code = _run()
+        except (Exception, Stopped) as error:
+            stop.finish()
+            if stop.received is not None:  # any error may be a consequence of it
+                code = 128 + stop.received
+                _say(_interrupted(written.names()))
+            elif isinstance(error, BrokenPipeError) and _is_closed(sys.stdout):
+                code = 0  # the reader has seen enough (`| head`)
+            elif debug or not isinstance(error, _EXPECTED):
+                raise
+            else:
+                code = 2
+                _say(f"diffint: {_message(error)}")
+        finally:
+            stop.finish()
+            remove_unfinished()
+            _flush_or_discard(sys.stdout)
+            _flush_or_discard(sys.stderr)
+    raise SystemExit(code)
+
+
+_EXPECTED = (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException)
+
+
+def _run() -> int:
+    """Run the command as far as Typer goes. → exit code"""
     try:
-        with handling_stop_signals(_stop), warnings.catch_warnings():
-            warnings.showwarning = _print_once
-            app()
-    except BrokenPipeError:
-        # The reader closed the pipe (`| head`). Discard what is left in the buffer.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-    except Stopped as stopped:
-        print("diffint: interrupted; nothing was written", file=sys.stderr)
-        raise SystemExit(stopped.exit_code) from None
-    except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
-        if debug:
-            raise
-        print(f"diffint: {_message(error)}", file=sys.stderr)
-        raise SystemExit(2) from None
+        app()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # Typer's own exit code for it is 1
+            raise ended.__context__ from None
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    if sys.stdout is not None:
+        with errors_that_name("standard output"):
+            sys.stdout.flush()  # while an error can still be reported
+    return code
+
+
+def _is_closed(stream: TextIO | None) -> bool:
+    """Whether the other end of a pipe is closed; True if that cannot be known."""
+    if stream is None or not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), 0)
+    except (OSError, ValueError):
+        return True
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _say(text: str) -> None:
+    """Print a line to standard error, if there is one."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
+
+
+def _flush_or_discard(stream: TextIO | None) -> None:
+    """Flush; what cannot be written is discarded, so that Python does not try again at its end."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _interrupted(written: list[str]) -> str:
+    if not written:
+        return NOTHING_WRITTEN
+    return f"diffint: interrupted; already written: {listed([repr(name) for name in written])}"
 
 
 _printed: set[str] = set()
@@ -88,11 +153,7 @@ def _print_once(message: Warning | str, *_: object, **__: object) -> None:
     text = str(message)
     if text not in _printed:
         _printed.add(text)
-        print(f"Note: {text}.", file=sys.stderr)
-
-
-def _stop(number: int, _frame: object) -> None:
-    raise Stopped(number)
+        _say(f"Note: {text}.")
 
 
 def _message(error: BaseException) -> str:

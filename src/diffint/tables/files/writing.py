@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ..atomic_write import atomic_file
+from ..atomic_write import OutputFile, atomic_file
 from .formats import Format, format_to_write
 
 WriteBatch = Callable[[Any], None]
@@ -26,17 +26,18 @@ def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[Wr
     """
     form = format_to_write(path, kind)
     if path == "-":
-        with _writer(sys.stdout.buffer, schema, form) as write:
+        output = OutputFile(sys.stdout.buffer, "standard output")
+        with _writer(output, schema, form) as write:
             yield write
-        sys.stdout.buffer.flush()
+        output.flush()
         return
     with atomic_file(path) as file, _writer(file, schema, form) as write:
         yield write
 
 
 @contextmanager
-def _writer(file: Any, schema: Any, form: Format) -> Iterator[WriteBatch]:
-    sink = pyarrow.PythonFile(_KeptOpen(file), mode="w")
+def _writer(file: OutputFile, schema: Any, form: Format) -> Iterator[WriteBatch]:
+    sink = pyarrow.PythonFile(file, mode="w")
     if form.kind == "parquet":
         with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
             yield writer.write_batch
@@ -54,19 +55,3 @@ def _writer(file: Any, schema: Any, form: Format) -> Iterator[WriteBatch]:
             yield writer.write_batch
         if form.compression:
             sink.close()
-
-
-class _KeptOpen:
-    """A wrapper that Arrow can close while the file itself stays open."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self.closed = file, False
-
-    def write(self, data: Any) -> int:
-        return int(self._file.write(data))
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self.closed = True
