@@ -42,24 +42,34 @@ def check_not_an_input(output: str, *inputs: str) -> None:
 
 
 class OutputFile:
-    """An open file whose errors say which file it is. Closing it leaves the file itself open."""
+    """An open file whose errors say which file it is. Closing it leaves the file itself open.
+
+    After an error nothing more is written: libraries still try it when they clean up.
+    """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         """name: as it appears in messages, for example ``standard output``"""
         self._file, self._name, self.closed = file, name, False
+        self.given_up = False
 
     def write(self, data: Any) -> int:
         """Write bytes. → their number"""
         left = memoryview(data).cast("B")
-        with errors_that_name(self._name):
-            while len(left):  # a file without a buffer may accept only a part at a time
-                left = left[self._file.write(left) :]
+        try:
+            with errors_that_name(self._name):
+                # A file without a buffer may accept only a part at a time.
+                while len(left) and not self.given_up:
+                    left = left[self._file.write(left) :]
+        except BaseException:
+            self.given_up = True
+            raise
         return memoryview(data).nbytes
 
     def flush(self) -> None:
         """Write what is in the buffer."""
-        with errors_that_name(self._name):
-            self._file.flush()
+        if not self.given_up:
+            with errors_that_name(self._name):
+                self._file.flush()
 
     def close(self) -> None:
         """Accept no more bytes."""
@@ -89,8 +99,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[OutputFile]:
     path = check_writable(path)
     if path.exists() and not path.is_file():  # a pipe or a device: no old content to keep
         note_written(name)
-        with open(path, "wb", buffering=0) as device:
-            yield OutputFile(device, repr(name))
+        with open(path, "wb", buffering=0) as device, _giving_up(device, name) as output:
+            yield output
         return
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}")
     _unfinished.add(temporary)  # before it exists: a signal may arrive between any two steps
@@ -99,7 +109,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[OutputFile]:
             # A new file gets the user's default permissions; an existing one keeps its own.
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(handle, "wb", buffering=0) as file:
-            yield OutputFile(file, repr(name))
+            with _giving_up(file, name) as output:
+                yield output
             with errors_that_name(repr(name)):
                 os.fsync(file.fileno())
                 note_written(name, os.fstat(file.fileno()))
@@ -110,6 +121,16 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[OutputFile]:
     finally:
         temporary.unlink(missing_ok=True)  # there is none any more after a success
         _unfinished.discard(temporary)
+
+
+@contextmanager
+def _giving_up(file: BinaryIO, name: str) -> Iterator[OutputFile]:
+    """An output file to which nothing more is written after the block."""
+    output = OutputFile(file, repr(name))
+    try:
+        yield output
+    finally:
+        output.given_up = True
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
+import pyarrow.compute as compute
 import pyarrow.ipc
 import pyarrow.parquet
 from numpy.typing import NDArray
@@ -22,12 +23,13 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.formatting import counted
 from .formats import LONGEST_MARK, Format, format_by_content, format_of
-from .number_parsing import NotNumbers, as_numbers
+from .number_parsing import NotNumbers, NotNumeric, as_numbers
 from .text import TextTable
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
 _PART_BYTES = 2**20
+_CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 
@@ -68,7 +70,7 @@ class TableFile:
         self.columns: list[str] = []
         try:
             self._source = self._open_source()
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             self._stream.close()
             raise self._unreadable(error) from error
         self.columns = list(self._source.names)
@@ -97,7 +99,7 @@ class TableFile:
                     part = batch.slice(start, BATCH_ROWS)
                     yield first, part
                     first += part.num_rows
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise self._unreadable(error) from error
         if first == 0:
             raise InputError(f"{self.name} has a header but no rows" + self.hint())
@@ -111,21 +113,26 @@ class TableFile:
         the column.
         """
 
-        def remedy(name: str) -> str:
+        def remedy(name: str, otherwise: str = _CORRECT_THE_CELL) -> str:
             if can_ignore:
                 shown = _quoted(name)
                 return f"use --ignore {shown}, or --id {shown} if it contains the ids of the rows"
-            return "correct the cell, or leave it empty if the value is missing"
+            return otherwise
 
         values = np.empty((batch.num_rows, len(columns)))
         for j, name in enumerate(columns):
             try:
                 values[:, j] = as_numbers(batch.column(name), self.options.decimal)
             except NotNumbers as found:
-                shown = repr(found.value if len(found.value) <= 40 else found.value[:37] + "…")
                 raise InputError(
-                    f"{self.name}: column {name!r} has {shown} {self.where(first + found.row)}, "
+                    f"{self.name}: column {name!r} has {_short(found.value)!r} "
+                    f"{self.where(first + found.row)}, "
                     f"which is not a number; {remedy(name)}{self.hint()}"
+                ) from None
+            except NotNumeric as kind:
+                raise InputError(
+                    f"{self.name}: column {name!r} has the type {_short(str(kind))}, which is not "
+                    f"a number; {remedy(name, 'convert it to numbers')}"
                 ) from None
         infinite = np.isinf(values)
         if infinite.any():
@@ -135,6 +142,29 @@ class TableFile:
                 f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
+
+    def ids(self, batch: Any, column: str) -> Any:
+        """A column of a batch as ids: a pyarrow array (rows,) that can be shown and written."""
+        ids = batch.column(column)
+        if pyarrow.types.is_dictionary(ids.type):
+            ids = ids.dictionary_decode()
+        try:
+            as_text = ids.cast(pyarrow.string())
+            if pyarrow.types.is_temporal(ids.type):
+                compute.min_max(ids).as_py()  # raises an error if Python cannot show a date
+        except (pyarrow.ArrowException, ValueError, OverflowError):
+            raise InputError(
+                f"{self.name}: the column {column!r} of type {_short(str(ids.type))} cannot be "
+                "used as ids; convert it to text or numbers, or choose another column"
+            ) from None
+        kept = any(
+            is_kind(ids.type)
+            for is_kind in (
+                *(pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean),
+                *(pyarrow.types.is_temporal, pyarrow.types.is_decimal, pyarrow.types.is_null),
+            )
+        )
+        return ids if kept else as_text
 
     def where(self, row: int) -> str:
         """Where a row is, as a line number if possible, to find it in an editor."""
@@ -337,6 +367,10 @@ def _similar(path: str) -> str:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(Path(path).name, names, 1)
     return f"; did you mean {str(folder / close[0])!r}?" if close else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"
 
 
 def _quoted(name: str) -> str:

@@ -51,7 +51,5 @@ def _writer(file: OutputFile, schema: Any, form: Format) -> Iterator[WriteBatch]
         options = pyarrow.csv.WriteOptions(
             delimiter="\t" if form.kind == "tsv" else ",", quoting_style="needed"
         )
-        with pyarrow.csv.CSVWriter(sink, schema, write_options=options) as writer:
+        with sink, pyarrow.csv.CSVWriter(sink, schema, write_options=options) as writer:
             yield writer.write_batch
-        if form.compression:
-            sink.close()
