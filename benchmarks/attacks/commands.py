@@ -78,9 +78,7 @@ COMMANDS = (
         {"new.diffint": is_model},
         4,
     ),
-    Command(
-        ("score", "../m.diffint", "../t.csv", "-o", "new.csv"), {"new.csv": has_rows(ROWS)}, 4
-    ),
+    Command(("score", "../m.diffint", "../t.csv", "-o", "new.csv"), {"new.csv": has_rows(ROWS)}, 4),
     Command(
         ("score", "../m.diffint", "../t.csv", "-o", "new.parquet"),
         {"new.parquet": has_rows(ROWS)},

@@ -8,6 +8,8 @@ import os
 import select
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, TextIO
 
 import pyarrow
@@ -15,7 +17,13 @@ import typer
 
 from ..core.formatting import listed
 from ..core.version import __version__
-from ..tables.atomic_write import errors_that_name, listing_written_files, remove_unfinished
+from ..tables.atomic_write import (
+    FULL,
+    error_of_writing,
+    errors_that_name,
+    listing_written_files,
+    remove_unfinished,
+)
 from . import bench
 from .constraints import constraints
 from .demo import demo
@@ -67,7 +75,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show every character
     stop = StopOnSignal(last_act=remove_unfinished)
-    with listing_written_files() as written, handling_stop_signals(stop), warnings.catch_warnings():
+    with (
+        listing_written_files() as written,
+        _watching_standard_output() as its_reader_is_gone,
+        handling_stop_signals(stop),
+        warnings.catch_warnings(),
+    ):
         warnings.showwarning = _print_once
         try:
             stop.start()
@@ -77,7 +90,7 @@ def main() -> None:
             if stop.received is not None:  # any error may be a consequence of it
                 code = 128 + stop.received
                 _say(_interrupted(written.names()))
-            elif isinstance(error, BrokenPipeError) and _is_closed(sys.stdout):
+            elif isinstance(error, BrokenPipeError) and its_reader_is_gone():
                 code = 0  # the reader has seen enough (`| head`)
             elif debug or not isinstance(error, _EXPECTED):
                 raise
@@ -109,16 +122,23 @@ def _run() -> int:
     return code
 
 
-def _is_closed(stream: TextIO | None) -> bool:
-    """Whether the other end of a pipe is closed; True if that cannot be known."""
-    if stream is None or not hasattr(select, "poll"):
-        return True
-    poll = select.poll()
+@contextmanager
+def _watching_standard_output() -> Iterator[Callable[[], bool]]:
+    """Whether standard output is a pipe that is closed at the other end; True if unknown.
+
+    It may be redirected in between: Rich does so when the pipe is closed.
+    """
     try:
-        poll.register(stream.fileno(), 0)
-    except (OSError, ValueError):
-        return True
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+        copy = os.dup(sys.stdout.fileno())
+        poll = select.poll()
+        poll.register(copy, 0)
+    except (AttributeError, OSError, ValueError):  # no standard output, or a system without poll
+        yield lambda: True
+        return
+    try:
+        yield lambda: any(event & select.POLLERR for _, event in poll.poll(0))
+    finally:
+        os.close(copy)
 
 
 def _say(text: str) -> None:
@@ -159,6 +179,8 @@ def _print_once(message: Warning | str, *_: object, **__: object) -> None:
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "out of memory; try fewer columns or rows"
+    if isinstance(error, OSError) and error.errno in FULL and not error.filename:
+        return str(error_of_writing("standard output", error))  # files are named where written
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename!r}: " if error.filename else ""
         return f"{path}{error.strerror}"

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 
 from ..core.errors import InputError
 
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+# Codes of errors for a full disk, a limit on the size of files and a used-up quota.
+FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _unfinished: set[Path] = set()  # temporary files
 
 
@@ -84,9 +85,14 @@ def errors_that_name(name: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        remedy = "free some space, or write to another disk" if error.errno in _FULL else ""
-        remedy = remedy or "is it still there, and may you write to it?"
-        raise OSError(f"{name} cannot be written: {error.strerror or error}; {remedy}") from error
+        raise error_of_writing(name, error) from error
+
+
+def error_of_writing(name: str, error: OSError) -> OSError:
+    """An error of the system as one that says where it occurred and what to do."""
+    full = error.errno in FULL
+    remedy = "free some space, or write to another disk" if full else "check it, or write elsewhere"
+    return OSError(f"{name} cannot be written: {error.strerror or error}; {remedy}")
 
 
 @contextmanager

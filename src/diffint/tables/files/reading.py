@@ -320,6 +320,8 @@ def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
     """(stream, size in bytes or 0 if unknown, format)"""
     expected = format_of("" if path == "-" else path, options.kind)
     if path == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give the name of a file")
         return _from_pipe(sys.stdin.buffer, expected)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder; give a file")

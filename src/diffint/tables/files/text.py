@@ -44,7 +44,9 @@ class TextTable:
             raise pyarrow.ArrowInvalid("it contains NUL bytes, so it is not text")
         self.names = [name.strip() for name in header]
         line_ends = re.finditer(rb"\r\n?|\n", self._ahead)
-        after_header = [end.end() for end, _ in zip(line_ends, range(reader.line_num), strict=False)]
+        after_header = [
+            end.end() for end, _ in zip(line_ends, range(reader.line_num), strict=False)
+        ]
         complete = len(after_header) == reader.line_num
         self._ahead = self._ahead[after_header[-1] :] if complete else b""
 

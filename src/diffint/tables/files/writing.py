@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from ...core.errors import InputError
 from ..atomic_write import OutputFile, atomic_file
 from .formats import Format, format_to_write
 
@@ -26,6 +27,8 @@ def table_writer(path: str, schema: Any, kind: str | None = None) -> Iterator[Wr
     """
     form = format_to_write(path, kind)
     if path == "-":
+        if sys.stdout is None:
+            raise InputError("standard output is closed; give a file with -o")
         output = OutputFile(sys.stdout.buffer, "standard output")
         with _writer(output, schema, form) as write:
             yield write
