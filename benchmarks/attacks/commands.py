@@ -203,7 +203,6 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
             k = rng.choices(range(len(COMMANDS)), [command.weight for command in COMMANDS])[0]
             command = COMMANDS[k]
             if k not in durations:
-                duration(command, Path(base, f"compiled{k}"))  # later runs find compiled code
                 durations[k] = duration(command, Path(base, f"timed{k}"))
             folder, number = Path(base, str(i)), rng.choice(SIGNALS)
             moment = rng.uniform(0, durations[k])

@@ -93,17 +93,74 @@ def unbalanced_quotes(rng: random.Random) -> Table:
 def strange_numbers(rng: random.Random) -> Table:
     return with_cells(
         rng,
-        "1e999 -1e999 inf -Infinity nan NaN 0x1F 1_000 1,000 1.000,5 1e-400 1e308 -1.7e308 5e-324 "
-        "1e5000 ++1 1e 1.2.3 .5 5. 0b1 0o7 ½ ٣ １２ 1e+ 1d5 £5 5% TRUE false - ? --1 1/2 12:30 "
-        "2020-01-01 99999999999999999999999999 0.1f NA #N/A None null".split(),
+        [
+            "1e999",
+            "-1e999",
+            "inf",
+            "-Infinity",
+            "nan",
+            "NaN",
+            "0x1F",
+            "1_000",
+            "1,000",
+            "1.000,5",
+            "1e-400",
+            "1e308",
+            "-1.7e308",
+            "5e-324",
+            "1e5000",
+            "++1",
+            "1e",
+            "1.2.3",
+            ".5",
+            "5.",
+            "0b1",
+            "0o7",
+            "½",
+            "٣",
+            "１２",
+            "1e+",
+            "1d5",
+            "£5",
+            "5%",
+            "TRUE",
+            "false",
+            "-",
+            "?",
+            "--1",
+            "1/2",
+            "12:30",
+            "2020-01-01",
+            "99999999999999999999999999",
+            "0.1f",
+            "NA",
+            "#N/A",
+            "None",
+            "null",
+        ],
     )
 
 
 def formulas_and_controls(rng: random.Random) -> Table:
     return with_cells(
         rng,
-        ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "\x1b[31mred", "\x1b]0;title\x07", "\x00"]
-        + ["a\x00b", "\x08\x08", "\u202e", "\u2028", "\x85", "\x0b", "\x0c", "\x1a", "\x7f"],
+        [
+            "=1+1",
+            "@SUM(A1)",
+            "+cmd|'/C_calc'!A0",
+            "\x1b[31mred",
+            "\x1b]0;title\x07",
+            "\x00",
+            "a\x00b",
+            "\x08\x08",
+            "\u202e",
+            "\u2028",
+            "\x85",
+            "\x0b",
+            "\x0c",
+            "\x1a",
+            "\x7f",
+        ],
     )
 
 
@@ -121,7 +178,7 @@ def ragged(rng: random.Random) -> Table:
     rows = lines(rng)
     for _ in range(rng.randrange(1, 4)):
         cells = rng.choice(rows)
-        cells[:] = cells[: rng.randrange(5)] if rng.random() < 0.5 else cells + ["1"]
+        cells[:] = cells[: rng.randrange(5)] if rng.random() < 0.5 else [*cells, "1"]
     return Table(joined(rows))
 
 
@@ -243,7 +300,7 @@ def arrow_table(rng: random.Random, **columns: Any) -> Any:
     import pyarrow
 
     n_rows = rng.randrange(2, 40)
-    table = {"id": [f"r{i}" for i in range(n_rows)]}
+    table: dict[str, Any] = {"id": [f"r{i}" for i in range(n_rows)]}
     table |= {name: [rng.gauss(0, 1) for _ in range(n_rows)] for name in "abc"}
     table["d"] = [int(rng.random() < 0.1) for _ in range(n_rows)]
     for name, (values, kind) in columns.items():

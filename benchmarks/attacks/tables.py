@@ -111,9 +111,9 @@ def run_forked(chosen: list[str], table: Table, folder: Path) -> int | None:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             sys.argv = ["diffint", *chosen]
             main()
-        except SystemExit as ended:
+        except SystemExit as stop:
             # The interpreter ends as usual, but not the caller's `finally` blocks.
-            ctypes.pythonapi.Py_Exit(ended.code)
+            ctypes.pythonapi.Py_Exit(stop.code)
         except BaseException:
             traceback.print_exc()
         os._exit(99)

@@ -26,7 +26,10 @@ class NotNumeric(Exception):
 
 
 def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
-    """A pyarrow array (rows,) as float64, NaN for missing cells; raises `NotNumbers` or `NotNumeric`."""
+    """A pyarrow array (rows,) as float64, NaN for missing cells.
+
+    Raises `NotNumbers` or `NotNumeric`.
+    """
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type

@@ -100,7 +100,8 @@ class TextTable:
                     f"a row is longer than {LONGEST_ROW // 2**20} MB; is there a quotation mark "
                     "that is not closed?"
                 )
-            wanted = 2 * len(unfinished)  # a long row is not searched again for every block
+            # A long row is not searched again for every block.
+            wanted = min(2 * len(unfinished), LONGEST_ROW + 1)
         if unfinished:
             yield unfinished
 
@@ -110,6 +111,8 @@ def end_of_last_row(data: bytes, separator: str) -> int:
 
     data: CSV that begins at the start of a row. Cells in quotation marks may contain line ends.
     """
+    if b"\n" not in data and b"\r" not in data:
+        return 0
     quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
     if not _all_enclose_cells(quotes, data, separator):
         return _end_of_last_row_by_cells(data, separator)
@@ -125,7 +128,7 @@ def end_of_last_row(data: bytes, separator: str) -> int:
 
 
 def _all_enclose_cells(quotes: Any, data: bytes, separator: str) -> bool:
-    """Whether all quotation marks, at the positions `quotes`, begin or end a cell or are doubled."""
+    """Whether all quotation marks begin or end a cell, or are doubled. quotes: their positions"""
     if not len(quotes):
         return True
     values = np.frombuffer(data, np.uint8)
