@@ -1,24 +1,22 @@
 """Interpretable anomaly detection for numerical tables."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .core.config import Config
-from .core.errors import (
-    CacheWarning,
-    CalibrationWarning,
-    CompilationError,
-    DiffIntError,
-    InputError,
-    InputWarning,
-    ModelFileError,
-    TrainingError,
-    TrainingWarning,
-)
-from .core.version import __version__
-
 if TYPE_CHECKING:
+    from .core.config import Config
+    from .core.errors import (
+        CacheWarning,
+        CalibrationWarning,
+        CompilationError,
+        DiffIntError,
+        InputError,
+        InputWarning,
+        ModelFileError,
+        TrainingError,
+        TrainingWarning,
+    )
     from .core.model import FittedModel
+    from .core.version import __version__
     from .estimator import DiffInt
 
 __all__ = [
@@ -37,15 +35,23 @@ __all__ = [
     "__version__",
 ]
 
-# Imported on first use: importing scikit-learn takes a second, and the command's help does not
-# need it.
-_LAZY = {"DiffInt": ".estimator", "FittedModel": ".core.model"}
+# All imported on first use: importing scikit-learn takes a second, which the command's help does
+# not need, and the command handles Ctrl-C only after this module is imported.
+_MODULES = {
+    "Config": ".core.config",
+    "DiffInt": ".estimator",
+    "FittedModel": ".core.model",
+    "__version__": ".core.version",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    from importlib import import_module
+
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name], __name__), name)
+    module = import_module(_MODULES.get(name, ".core.errors"), __name__)
+    value = globals()[name] = getattr(module, name)
     return value
 
 

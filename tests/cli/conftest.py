@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow
 import pytest
 
-from diffint.cli import main
+from diffint.cli.app import main
 
 
 class Done(NamedTuple):

@@ -156,7 +156,7 @@ def test_an_interrupt_while_a_plugin_is_imported(tables, tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "diffint: interrupted; nothing was written\n"
+    assert err == "diffint: interrupted; no file was written\n"
 
 
 def test_progress_is_shown_on_a_terminal(tables, tmp_path):

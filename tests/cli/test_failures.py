@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_no_files(payments, tmp_path, number, code):
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode in (code, 0)  # 0: it ended before the signal arrived
-    assert err == ("diffint: interrupted; nothing was written\n" if process.returncode else "")
+    assert err == ("diffint: interrupted; no file was written\n" if process.returncode else "")
     remaining = set(os.listdir(tmp_path)) - {"big.parquet"}
     assert remaining == (set() if process.returncode else {"out.csv"})
 

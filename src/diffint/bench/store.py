@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..core.errors import InputError
-from ..tables.atomic_write import atomic_write
+from ..tables.atomic_write import atomic_write, errors_that_name, note_written
 from .protocol import REGIMES, Regime
 
 if TYPE_CHECKING:
@@ -211,11 +211,9 @@ class Store:
             self._remove_incomplete_line()
             self.refresh()
             data = b"".join(_line(row) for row in rows if row.cell not in self._rows)
-            try:
-                while data:
-                    data = data[os.write(self._file, data) :]
-            except OSError as error:  # a full disk, for example
-                raise OSError(error.errno, os.strerror(error.errno or 0), str(self.path)) from None
+            note_written(str(self.path))
+            while data:
+                data = data[os.write(self._file, data) :]
         self.refresh()
 
     def claim(self, key: object) -> bool:
@@ -240,7 +238,8 @@ class Store:
 
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, _APPENDING)
         try:
-            yield
+            with errors_that_name(repr(str(self.path))):
+                yield
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, _APPENDING)
 

@@ -2,7 +2,18 @@
 
 
 def main() -> None:
-    """Run the command; imports are inside, so that importing a part of this folder stays cheap."""
+    """Run the command as a process of its own, with stop signals handled to its very end.
+
+    `app.main` runs it inside another program. Imports are inside: the first one is quick and
+    handles stop signals while the others take their time.
+    """
+    from .signals import end_on_stop_signals
+
+    end_on_stop_signals()
     from .app import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        end_on_stop_signals(quietly_with=ended.code)
+        raise

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import select
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, TextIO
 
 import pyarrow
 import typer
 
-from ..core.formatting import printable
+from ..core.formatting import listed, printable
 from ..core.version import __version__
+from ..tables.atomic_write import (
+    FULL,
+    error_of_writing,
+    errors_that_name,
+    listing_written_files,
+    remove_unfinished,
+)
 from . import bench
 from .constraints import constraints
 from .demo import demo
@@ -21,7 +32,7 @@ from .fit import fit
 from .info import info
 from .report import report
 from .score import score
-from .signals import Stopped, handling_stop_signals
+from .signals import NOTHING_WRITTEN, StopOnSignal, Stopped, handling_stop_signals
 
 app = typer.Typer(
     name="diffint",
@@ -63,22 +74,95 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show every character
+    stop = StopOnSignal(last_act=remove_unfinished)
+    with (
+        listing_written_files() as written,
+        _watching_standard_output() as its_reader_is_gone,
+        handling_stop_signals(stop),
+        warnings.catch_warnings(),
+    ):
+        warnings.showwarning = _print_once
+        try:
+            stop.start()
+            code = _run()
+        except (Exception, Stopped) as error:
+            stop.finish()
+            if stop.received is not None:  # any error may be a consequence of it
+                code = 128 + stop.received
+                _say(_interrupted(written.names()))
+            elif isinstance(error, BrokenPipeError) and its_reader_is_gone():
+                code = 0  # the reader has seen enough (`| head`)
+            elif debug or not isinstance(error, _EXPECTED):
+                raise
+            else:
+                code = 2
+                _say(f"diffint: {_message(error)}")
+        finally:
+            stop.finish()
+            remove_unfinished()
+            _flush_or_discard(sys.stdout)
+            _flush_or_discard(sys.stderr)
+    raise SystemExit(code)
+
+
+_EXPECTED = (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException)
+
+
+def _run() -> int:
+    """Run the command as far as Typer goes. → exit code"""
     try:
-        with handling_stop_signals(_stop), warnings.catch_warnings():
-            warnings.showwarning = _print_once
-            app()
-    except BrokenPipeError:
-        # The reader closed the pipe (`| head`). Discard what is left in the buffer.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-    except Stopped as stopped:
-        print("diffint: interrupted; nothing was written", file=sys.stderr)
-        raise SystemExit(stopped.exit_code) from None
-    except (ValueError, OSError, RuntimeError, MemoryError, pyarrow.ArrowException) as error:
-        if debug:
-            raise
-        print(f"diffint: {printable(_message(error), keep=_LINES)}", file=sys.stderr)
-        raise SystemExit(2) from None
+        app()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # Typer's own exit code for it is 1
+            raise ended.__context__ from None
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    if sys.stdout is not None:
+        with errors_that_name("standard output"):
+            sys.stdout.flush()  # while an error can still be reported
+    return code
+
+
+@contextmanager
+def _watching_standard_output() -> Iterator[Callable[[], bool]]:
+    """Whether standard output is a pipe that is closed at the other end; True if unknown.
+
+    It may be redirected in between: Rich does so when the pipe is closed.
+    """
+    try:
+        copy = os.dup(sys.stdout.fileno())
+        poll = select.poll()
+        poll.register(copy, 0)
+    except (AttributeError, OSError, ValueError):  # no standard output, or a system without poll
+        yield lambda: True
+        return
+    try:
+        yield lambda: any(event & select.POLLERR for _, event in poll.poll(0))
+    finally:
+        os.close(copy)
+
+
+def _say(text: str) -> None:
+    """Print a line to standard error, if there is one."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(printable(text, keep=_LINES), file=sys.stderr, flush=True)
+
+
+def _flush_or_discard(stream: TextIO | None) -> None:
+    """Flush; what cannot be written is discarded, so that Python does not try again at its end."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _interrupted(written: list[str]) -> str:
+    if not written:
+        return NOTHING_WRITTEN
+    return f"diffint: interrupted; already written: {listed([repr(name) for name in written])}"
 
 
 _LINES = "\n"  # messages of other libraries may have several lines
@@ -90,16 +174,14 @@ def _print_once(message: Warning | str, *_: object, **__: object) -> None:
     text = str(message)
     if text not in _printed:
         _printed.add(text)
-        print(f"Note: {printable(text, keep=_LINES)}.", file=sys.stderr)
-
-
-def _stop(number: int, _frame: object) -> None:
-    raise Stopped(number)
+        _say(f"Note: {text}.")
 
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "out of memory; try fewer columns or rows"
+    if isinstance(error, OSError) and error.errno in FULL and not error.filename:
+        return str(error_of_writing("standard output", error))  # files are named where written
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename!r}: " if error.filename else ""
         return f"{path}{error.strerror}"

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..core.formatting import distinct_numbers
+from ..tables.atomic_write import atomic_write
 from ..tables.files.reading import ReadingOptions
 from .output import say
 from .report import write_report
@@ -87,7 +88,7 @@ def demo(
     )
     detector.id_column_ = "biopsy"
     detector.save(model)
-    frame.iloc[test].rename_axis("biopsy").to_csv(rows)
+    atomic_write(rows, frame.iloc[test].rename_axis("biopsy").to_csv().encode())
     write_report(detector, str(rows), str(report), ReadingOptions())
     for what, path in (("Model", model), ("Test rows", rows), ("Report", report)):
         say(f"{what + ':':<10} {path}")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+NOTHING_WRITTEN = "diffint: interrupted; no file was written"
 _STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all exist on every system
+_PATIENCE = 2.0  # seconds after the first signal from which another one ends the process at once
+_RETRY_AFTER = 0.01  # seconds
 
 
 class Stopped(BaseException):
@@ -23,6 +30,68 @@ class Stopped(BaseException):
         self.exit_code = 128 + number
 
 
+class StopOnSignal:
+    """A handler that raises `Stopped` once, for the first signal between `start` and `finish`.
+
+    Further signals do not disturb the clean-up; if it takes longer than two seconds, they end the
+    process at once. An exception in a destructor or a callback is lost: then the signal is sent
+    again.
+    """
+
+    def __init__(self, last_act: Callable[[], None]) -> None:
+        """last_act: called before the process is ended at once."""
+        self.received: int | None = None
+        self._last_act, self._raises, self._since = last_act, False, 0.0
+
+    def start(self) -> None:
+        """Raise `Stopped` from now on, also for a signal that came before."""
+        self._previous_hook, sys.unraisablehook = sys.unraisablehook, self._lost
+        self._raises = True
+        if self.received is not None:
+            self(self.received)
+
+    def finish(self) -> None:
+        """Raise nothing any more."""
+        self._raises = False
+        sys.unraisablehook = getattr(self, "_previous_hook", sys.unraisablehook)
+
+    def __call__(self, number: int, _frame: object = None) -> None:
+        """Handle a signal."""
+        if self.received is None:
+            self.received, self._since = number, time.monotonic()
+        if self._raises:
+            self._raises = False
+            raise Stopped(self.received)
+        if time.monotonic() - self._since > _PATIENCE:
+            self._last_act()
+            os._exit(128 + self.received)
+
+    def _lost(self, unraisable: Any) -> None:
+        if isinstance(unraisable.exc_value, Stopped) and self.received is not None:
+            self._raises = True
+            again = threading.Timer(_RETRY_AFTER, os.kill, (os.getpid(), self.received))
+            again.daemon = True
+            again.start()
+        elif self.received is None:  # else a consequence of being stopped
+            self._previous_hook(unraisable)
+
+
+def end_on_stop_signals(quietly_with: Any = None) -> None:
+    """End the process at once on a stop signal: there is nothing to clean up.
+
+    quietly_with: exit code of a process that has done its work; else a line says it was
+    interrupted.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        if quietly_with is None:
+            os.write(2, f"{NOTHING_WRITTEN}\n".encode())
+        os._exit(128 + number if quietly_with is None else int(quietly_with))
+
+    for number in _handled_signals():
+        signal.signal(number, end)
+
+
 @contextmanager
 def handling_stop_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
     """Call `handler` for stop signals inside the block; afterwards restore the previous handlers.
@@ -30,12 +99,7 @@ def handling_stop_signals(handler: Callable[[int, object], None]) -> Iterator[No
     Ignored signals stay ignored, as `nohup` and background scripts expect. Does nothing outside
     the main thread.
     """
-    previous = {}
-    if threading.current_thread() is threading.main_thread():
-        numbers = [getattr(signal, name) for name in _STOP_SIGNALS if hasattr(signal, name)]
-        kept = (signal.SIG_IGN, None)  # None: not installed from Python, so it cannot be restored
-        replaced = [number for number in numbers if signal.getsignal(number) not in kept]
-        previous = {number: signal.signal(number, handler) for number in replaced}
+    previous = {number: signal.signal(number, handler) for number in _handled_signals()}
     try:
         yield
     finally:
@@ -53,3 +117,11 @@ def delaying_stop_signals() -> Iterator[None]:
     finally:
         for number in received:
             signal.raise_signal(number)
+
+
+def _handled_signals() -> list[int]:
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    numbers = [getattr(signal, name) for name in _STOP_SIGNALS if hasattr(signal, name)]
+    kept = (signal.SIG_IGN, None)  # None: not installed from Python, so it cannot be restored
+    return [number for number in numbers if signal.getsignal(number) not in kept]

@@ -71,9 +71,7 @@ def scored_batches(
     with rows_progress(table) as advance:
         for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
-            ids = batch.column(id_column) if id_column is not None else None
-            if ids is not None and pyarrow.types.is_dictionary(ids.type):
-                ids = ids.dictionary_decode()
+            ids = table.ids(batch, id_column) if id_column is not None else None
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)

@@ -21,8 +21,15 @@ class NotNumbers(Exception):
         self.row, self.value = row, value
 
 
+class NotNumeric(Exception):
+    """Raised for a column of a type that is neither numbers nor text; its text is the type."""
+
+
 def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
-    """A pyarrow array (rows,) as float64, NaN for missing cells; raises `NotNumbers`."""
+    """A pyarrow array (rows,) as float64, NaN for missing cells.
+
+    Raises `NotNumbers` or `NotNumeric`.
+    """
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type
@@ -38,8 +45,7 @@ def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
         return np.full(len(column), np.nan)
     if _is_text(kind):
         return _from_text(column.cast(pyarrow.large_string()), decimal)
-    first = next((i for i, cell in enumerate(column) if cell.is_valid), 0)
-    raise NotNumbers(first, str(column[first]) if len(column) else str(kind))
+    raise NotNumeric(str(kind))
 
 
 def _is_text(kind: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import os
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
-import pyarrow.csv
+import pyarrow.compute as compute
 import pyarrow.ipc
 import pyarrow.parquet
 from numpy.typing import NDArray
@@ -24,12 +23,13 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.formatting import counted
 from .formats import LONGEST_MARK, Format, format_by_content, format_of
-from .number_parsing import NotNumbers, as_numbers
+from .number_parsing import NotNumbers, NotNumeric, as_numbers
+from .text import TextTable
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
-_BLOCK_BYTES = 4 * 2**20
-_LONGEST_HEADER = 64 * 2**20
+_PART_BYTES = 2**20
+_CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 
@@ -70,7 +70,7 @@ class TableFile:
         self.columns: list[str] = []
         try:
             self._source = self._open_source()
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             self._stream.close()
             raise self._unreadable(error) from error
         self.columns = list(self._source.names)
@@ -99,7 +99,7 @@ class TableFile:
                     part = batch.slice(start, BATCH_ROWS)
                     yield first, part
                     first += part.num_rows
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise self._unreadable(error) from error
         if first == 0:
             raise InputError(f"{self.name} has a header but no rows" + self.hint())
@@ -113,21 +113,26 @@ class TableFile:
         the column.
         """
 
-        def remedy(name: str) -> str:
+        def remedy(name: str, otherwise: str = _CORRECT_THE_CELL) -> str:
             if can_ignore:
                 shown = _quoted(name)
                 return f"use --ignore {shown}, or --id {shown} if it contains the ids of the rows"
-            return "correct the cell, or leave it empty if the value is missing"
+            return otherwise
 
         values = np.empty((batch.num_rows, len(columns)))
         for j, name in enumerate(columns):
             try:
                 values[:, j] = as_numbers(batch.column(name), self.options.decimal)
             except NotNumbers as found:
-                shown = repr(found.value if len(found.value) <= 40 else found.value[:37] + "…")
                 raise InputError(
-                    f"{self.name}: column {name!r} has {shown} {self.where(first + found.row)}, "
+                    f"{self.name}: column {name!r} has {_short(found.value)!r} "
+                    f"{self.where(first + found.row)}, "
                     f"which is not a number; {remedy(name)}{self.hint()}"
+                ) from None
+            except NotNumeric as kind:
+                raise InputError(
+                    f"{self.name}: column {name!r} has the type {_short(str(kind))}, which is not "
+                    f"a number; {remedy(name, 'convert it to numbers')}"
                 ) from None
         infinite = np.isinf(values)
         if infinite.any():
@@ -137,6 +142,29 @@ class TableFile:
                 f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
+
+    def ids(self, batch: Any, column: str) -> Any:
+        """A column of a batch as ids: a pyarrow array (rows,) that can be shown and written."""
+        ids = batch.column(column)
+        if pyarrow.types.is_dictionary(ids.type):
+            ids = ids.dictionary_decode()
+        try:
+            as_text = ids.cast(pyarrow.string())
+            if pyarrow.types.is_temporal(ids.type):
+                compute.min_max(ids).as_py()  # raises an error if Python cannot show a date
+        except (pyarrow.ArrowException, ValueError, OverflowError):
+            raise InputError(
+                f"{self.name}: the column {column!r} of type {_short(str(ids.type))} cannot be "
+                "used as ids; convert it to text or numbers, or choose another column"
+            ) from None
+        kept = any(
+            is_kind(ids.type)
+            for is_kind in (
+                *(pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean),
+                *(pyarrow.types.is_temporal, pyarrow.types.is_decimal, pyarrow.types.is_null),
+            )
+        )
+        return ids if kept else as_text
 
     def where(self, row: int) -> str:
         """Where a row is, as a line number if possible, to find it in an editor."""
@@ -183,7 +211,7 @@ class TableFile:
             return _Parquet(self._stream)
         if self.format.kind == "arrow":
             return _Arrow(self._stream)
-        return _Text(self._stream, self._separator, self.options.encoding)
+        return TextTable(self._stream, self._separator, self.options.encoding)
 
     def _check_columns(self) -> None:
         if len(self.columns) > MOST_COLUMNS:
@@ -254,83 +282,6 @@ class _Source(Protocol):
         """Record batches with these columns."""
 
 
-class _Text:
-    """A CSV or TSV file; cells stay text until they are parsed as numbers."""
-
-    n_rows: int | None = None  # unknown before the whole file is read
-
-    def __init__(self, stream: Any, separator: str, encoding: str) -> None:
-        csv.field_size_limit(_LONGEST_HEADER)
-        self._stream = _PeekableStream(stream)
-        reader = csv.reader(
-            io.StringIO(self._stream.beginning(encoding), newline=""), delimiter=separator
-        )
-        try:
-            header = next((cells for cells in reader if any(cell.strip() for cell in cells)), None)
-        except csv.Error as error:
-            raise pyarrow.ArrowInvalid(f"its header cannot be read: {error}") from None
-        if header is None:
-            raise pyarrow.ArrowInvalid("Empty CSV file")
-        if any("\0" in cell for cell in header):
-            raise pyarrow.ArrowInvalid("it contains NUL bytes, so it is not text")
-        self.names = [name.strip() for name in header]
-        self._header_lines = reader.line_num
-        self._separator, self._encoding = separator, encoding
-
-    def batches(self, columns: list[str]) -> Iterator[Any]:
-        yield from pyarrow.csv.open_csv(
-            pyarrow.PythonFile(self._stream, "r"),
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=self.names,
-                skip_rows=self._header_lines,
-                block_size=_BLOCK_BYTES,
-                encoding=self._encoding,
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=self._separator,
-                newlines_in_values=True,
-                # An empty line in a table of one column is a missing value.
-                ignore_empty_lines=len(self.names) > 1,
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: pyarrow.string() for name in self.names},
-                include_columns=columns,
-                strings_can_be_null=False,
-            ),
-        )
-
-
-class _PeekableStream:
-    """A stream whose beginning can be read before it is read as a whole."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._ahead, self.closed = stream, b"", False
-
-    def beginning(self, encoding: str) -> str:
-        """The first block of text, or more if no line ends in it."""
-        try:
-            while True:
-                more = self._stream.read(_BLOCK_BYTES)
-                self._ahead += more
-                text = codecs.getincrementaldecoder(encoding)().decode(self._ahead, not more)
-                if (text.strip() and "\n" in text.lstrip()) or not more:
-                    return text.removeprefix("\ufeff")
-                if len(self._ahead) > _LONGEST_HEADER:
-                    raise pyarrow.ArrowInvalid("it has no line of column names")
-        except UnicodeDecodeError as error:
-            raise pyarrow.ArrowInvalid(str(error)) from None
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._ahead:
-            return bytes(self._stream.read(size) if size >= 0 else self._stream.read())
-        part = self._ahead if size < 0 else self._ahead[:size]
-        self._ahead = self._ahead[len(part) :]
-        return part
-
-    def close(self) -> None:
-        self.closed = True
-
-
 class _Parquet:
     """A Parquet file."""
 
@@ -369,6 +320,8 @@ def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
     """(stream, size in bytes or 0 if unknown, format)"""
     expected = format_of("" if path == "-" else path, options.kind)
     if path == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give the name of a file")
         return _from_pipe(sys.stdin.buffer, expected)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder; give a file")
@@ -400,8 +353,12 @@ def _from_pipe(raw: Any, expected: Format) -> tuple[Any, int, Format]:
     actual = format_by_content(first, expected)
     if actual.is_text:
         return pyarrow.input_stream(raw, compression=actual.compression), 0, actual
-    # Parquet and Arrow files are read from their end, so all of the input is needed first.
-    return pyarrow.BufferReader(raw.read()), 0, actual
+    # Parquet and Arrow files are read from their end, so all of the input is needed first. It is
+    # kept in Arrow's memory: its threads must not have to free an object of Python.
+    content = pyarrow.BufferOutputStream()
+    while part := raw.read(_PART_BYTES):
+        content.write(part)
+    return pyarrow.BufferReader(content.getvalue()), 0, actual
 
 
 def _similar(path: str) -> str:
@@ -412,6 +369,10 @@ def _similar(path: str) -> str:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(Path(path).name, names, 1)
     return f"; did you mean {str(folder / close[0])!r}?" if close else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"
 
 
 def _quoted(name: str) -> str:

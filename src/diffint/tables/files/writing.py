@@ -13,8 +13,9 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from ...core.errors import InputError
 from ...core.formatting import printable
-from ..atomic_write import atomic_file
+from ..atomic_write import OutputFile, atomic_file
 from .formats import Format, format_to_write
 
 WriteBatch = Callable[[Any], None]
@@ -36,10 +37,13 @@ def table_writer(
     """
     form = format_to_write(path, kind)
     if path == "-":
+        if sys.stdout is None:
+            raise InputError("standard output is closed; give a file with -o")
+        output = OutputFile(sys.stdout.buffer, "standard output")
         shown = form.is_text and sys.stdout.isatty()
-        with _writer(sys.stdout.buffer, schema, form, guarded, shown) as write:
+        with _writer(output, schema, form, guarded, shown) as write:
             yield write
-        sys.stdout.buffer.flush()
+        output.flush()
         return
     with atomic_file(path) as file, _writer(file, schema, form, guarded) as write:
         yield write
@@ -70,10 +74,10 @@ def _is_text(kind: Any) -> bool:
 
 @contextmanager
 def _writer(
-    file: Any, schema: Any, form: Format, guarded: Collection[str] = (), shown: bool = False
+    file: OutputFile, schema: Any, form: Format, guarded: Collection[str] = (), shown: bool = False
 ) -> Iterator[WriteBatch]:
     """shown: whether the text goes to a terminal, on which no character may act."""
-    sink = pyarrow.PythonFile(_KeptOpen(file), mode="w")
+    sink = pyarrow.PythonFile(file, mode="w")
     if form.kind == "parquet":
         with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
             yield writer.write_batch
@@ -88,10 +92,8 @@ def _writer(
             delimiter="\t" if form.kind == "tsv" else ",", quoting_style="needed"
         )
         guard = _Guard(schema, guarded, shown)
-        with pyarrow.csv.CSVWriter(sink, guard.schema, write_options=options) as writer:
+        with sink, pyarrow.csv.CSVWriter(sink, guard.schema, write_options=options) as writer:
             yield lambda batch: writer.write_batch(guard(batch))
-        if form.compression:
-            sink.close()
 
 
 class _Guard:
@@ -121,19 +123,3 @@ def _shown(cell: str | bytes | None) -> str | None:
     """A cell as it appears on a terminal."""
     text = cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else cell
     return None if text is None else printable(text)
-
-
-class _KeptOpen:
-    """A wrapper that Arrow can close while the file itself stays open."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self.closed = file, False
-
-    def write(self, data: Any) -> int:
-        return int(self._file.write(data))
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self.closed = True

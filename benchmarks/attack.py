@@ -1,0 +1,62 @@
+"""Try to break the command and the files it reads, with everything in benchmarks/attacks.
+
+    python benchmarks/attack.py [--seed 0] [--only tables] [-o docs/results/attack.md]
+
+Every module of that folder with a function ``attack(count, seed)`` is one attack. It returns how
+often each thing happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "attacks"
+COUNTS = {"model_files": 10_000, "tables": 1_000, "commands": 200, "kernel_cache": 200}
+PURPOSES = {
+    "model_files": "changed and invented model files are loaded",
+    "tables": "hostile tables are given to `fit`, `score`, `explain` and `report`",
+    "commands": "commands are stopped by SIGINT, SIGTERM, SIGHUP and SIGKILL at random moments",
+    "kernel_cache": "the cache of compiled code is damaged and shared",
+}
+
+
+def page(results: dict[str, dict[str, int]], seed: int) -> str:
+    """The results as Markdown."""
+    lines = [
+        "# Attacks",
+        "",
+        f"Created by `python benchmarks/attack.py --seed {seed}`. What must not happen is counted "
+        "too.",
+    ]
+    for name, counts in results.items():
+        lines += ["", f"## {name}: {PURPOSES.get(name, 'see the module')}", ""]
+        lines += ["| outcome | times |", "|---|---|"]
+        lines += [f"| {outcome} | {times:,} |" for outcome, times in counts.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the attacks that exist, print and write their results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, help="tries of each attack; default: many")
+    parser.add_argument("--only", nargs="+", choices=COUNTS, default=list(COUNTS))
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs/results/attack.md"))
+    options = parser.parse_args()
+    sys.path.insert(0, str(FOLDER))
+    results = {}
+    for name in options.only:
+        if not (FOLDER / f"{name}.py").exists():
+            print(f"{name}: there is no such module in {FOLDER}", file=sys.stderr)
+            continue
+        attack = importlib.import_module(name).attack
+        results[name] = attack(options.count or COUNTS[name], options.seed)
+        print(page({name: results[name]}, options.seed), flush=True)
+    options.output.write_text(page(results, options.seed))
+
+
+if __name__ == "__main__":
+    main()
