@@ -91,77 +91,11 @@ def unbalanced_quotes(rng: random.Random) -> Table:
 
 
 def strange_numbers(rng: random.Random) -> Table:
-    return with_cells(
-        rng,
-        [
-            "1e999",
-            "-1e999",
-            "inf",
-            "-Infinity",
-            "nan",
-            "NaN",
-            "0x1F",
-            "1_000",
-            "1,000",
-            "1.000,5",
-            "1e-400",
-            "1e308",
-            "-1.7e308",
-            "5e-324",
-            "1e5000",
-            "++1",
-            "1e",
-            "1.2.3",
-            ".5",
-            "5.",
-            "0b1",
-            "0o7",
-            "½",
-            "٣",
-            "１２",
-            "1e+",
-            "1d5",
-            "£5",
-            "5%",
-            "TRUE",
-            "false",
-            "-",
-            "?",
-            "--1",
-            "1/2",
-            "12:30",
-            "2020-01-01",
-            "99999999999999999999999999",
-            "0.1f",
-            "NA",
-            "#N/A",
-            "None",
-            "null",
-        ],
-    )
+    return with_cells(rng, STRANGE_NUMBERS.split())
 
 
 def formulas_and_controls(rng: random.Random) -> Table:
-    return with_cells(
-        rng,
-        [
-            "=1+1",
-            "@SUM(A1)",
-            "+cmd|'/C_calc'!A0",
-            "\x1b[31mred",
-            "\x1b]0;title\x07",
-            "\x00",
-            "a\x00b",
-            "\x08\x08",
-            "\u202e",
-            "\u2028",
-            "\x85",
-            "\x0b",
-            "\x0c",
-            "\x1a",
-            "\x7f",
-        ],
-    )
+    return with_cells(rng, FORMULAS_AND_CONTROLS.split(" "))
 
 
 def surrogates(rng: random.Random) -> Table:
@@ -450,6 +384,15 @@ def wrong_name(rng: random.Random) -> Table:
     return Table(lambda path: written(path, arrow_table(rng), kind), rng.choice(SUFFIXES), formats)
 
 
+STRANGE_NUMBERS = """
+1e999 -1e999 inf -Infinity nan NaN 0x1F 1_000 1,000 1.000,5 1e-400 1e308 -1.7e308 5e-324 1e5000 ++1
+1e 1.2.3 .5 5. 0b1 0o7 ½ ٣ １２ 1e+ 1d5 £5 5% TRUE false - ? --1 1/2 12:30 2020-01-01 0.1f NA #N/A
+None null 99999999999999999999999999
+"""
+FORMULAS_AND_CONTROLS = (
+    "=1+1 @SUM(A1) +cmd|'/C_calc'!A0 \x1b[31mred \x1b]0;title\x07 \x00 a\x00b \x08\x08 \u202e "
+    "\u2028 \x85 \x0b \x0c \x1a \x7f"
+)
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".csv.gz", ".csv.zst", "", ".xlsx")
 KINDS: tuple[Callable[[random.Random], Table], ...] = (
     valid,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import gc
 import io
 import json
 import os
@@ -159,6 +160,7 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
     base = Path(tempfile.mkdtemp())
     try:
         make_model(base)
+        gc.freeze()  # a forked process would copy all memory to look through it
         for i in range(count):
             rng = random.Random(f"{seed} {i}")
             large = i % LARGE_EVERY == LARGE_EVERY - 1
