@@ -25,6 +25,7 @@ class Table:
     content: Content
     suffix: str = ".csv"
     options: dict[str, list[str]] = field(default_factory=dict)
+    commands: tuple[str, ...] = ("fit", "score", "score", "explain", "report")
 
     def write(self, path: Path) -> None:
         """Write the file."""
@@ -211,7 +212,9 @@ def compressed(rng: random.Random) -> Table:
 
 def bombs(rng: random.Random) -> Table:
     """A small compressed file with a large content."""
-    unit = rng.choice([b"\0", b"1", b"\n", b'"', b",", b"r,1,2,3,0\n", b"r,1,2,3,0\n", b"1,2\n"])
+    row = b"r,1,2,3,0\n"
+    unit = rng.choice([b"\0", b"1", b"\n", b'"', b",", b"1,2\n", b'"\n', row, row])
+    n_parts = 2 if unit == row else 60  # valid rows only take their time
     header = rng.choice([b"id,a,b,c,d\n", b""])
     kind = rng.choice(["gzip", "zstd"])
 
@@ -220,13 +223,28 @@ def bombs(rng: random.Random) -> Table:
 
         with pyarrow.output_stream(str(path), compression=kind) as file:
             file.write(header)
-            for _ in range(60):
+            for _ in range(n_parts):
                 file.write(unit * (5_000_000 // len(unit)))
 
     return Table(write, ".csv.gz" if kind == "gzip" else ".csv.zst")
 
 
 # Parquet and Arrow
+
+
+def too_many_rows(rng: random.Random) -> Table:
+    """A small file of equal rows, more than fit into memory."""
+
+    def write(path: Path) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        table = pyarrow.table({name: [1.0] * 1_000_000 for name in "abcd"})
+        with pyarrow.parquet.ParquetWriter(path, table.schema) as writer:
+            for _ in range(60):
+                writer.write_table(table)
+
+    return Table(write, ".parquet", commands=("fit",))
 
 
 def arrow_table(rng: random.Random, **columns: Any) -> Any:
@@ -421,4 +439,4 @@ KINDS: tuple[Callable[[random.Random], Table], ...] = (
     damaged_binary,
 )
 # Large ones, which take longer.
-LARGE_KINDS = (very_wide, long_cells, many_bad_lines, bombs)
+LARGE_KINDS = (very_wide, long_cells, many_bad_lines, bombs, bombs, too_many_rows)

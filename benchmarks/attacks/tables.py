@@ -77,7 +77,7 @@ def arguments(rng: random.Random, table: Table, folder: Path) -> list[str]:
         path = "-"
     model, output = str(folder.parent / "m.diffint"), str(folder / "out")
     named = ["--id", "id"] if rng.random() < 0.7 else []
-    command = rng.choice(["fit", "score", "score", "explain", "report"])
+    command = rng.choice(table.commands)
     if command == "fit":
         label = ["--label", "d"] if rng.random() < 0.3 else []
         chosen = ["fit", path, "-o", output, "--epochs", "1", *named, *label]
