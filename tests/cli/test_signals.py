@@ -61,6 +61,21 @@ def test_only_the_first_signal_interrupts():
     assert stop.received == signal.SIGTERM
 
 
+def test_a_clean_up_that_takes_too_long_is_ended(monkeypatch):
+    acts = []
+    monkeypatch.setattr("diffint.cli.signals._PATIENCE", 0.0)
+    monkeypatch.setattr(os, "_exit", acts.append)
+    stop = StopOnSignal(last_act=lambda: acts.append("removed files"))
+    with handling_stop_signals(stop):
+        stop.start()
+        with pytest.raises(Stopped):
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.01)
+        signal.raise_signal(signal.SIGTERM)
+        stop.finish()
+    assert acts == ["removed files", 130]
+
+
 def test_a_signal_before_the_start_is_not_lost():
     stop = StopOnSignal(last_act=lambda: None)
     with handling_stop_signals(stop):
