@@ -23,13 +23,13 @@ PURPOSES = {
 }
 
 
-def page(results: dict[str, dict[str, int]], seed: int) -> str:
-    """The results as Markdown."""
+def page(results: dict[str, dict[str, int]], options: list[str]) -> str:
+    """The results as Markdown. options: of this command"""
     lines = [
         "# Attacks",
         "",
-        f"Created by `python benchmarks/attack.py --seed {seed}`. What must not happen is counted "
-        "too.",
+        f"Created by `python {' '.join(['benchmarks/attack.py', *options])}`. What must not happen "
+        "is counted too.",
     ]
     for name, counts in results.items():
         lines += ["", f"## {name}: {PURPOSES.get(name, 'see the module')}", ""]
@@ -54,8 +54,8 @@ def main() -> None:
             continue
         attack = importlib.import_module(name).attack
         results[name] = attack(options.count or COUNTS[name], options.seed)
-        print(page({name: results[name]}, options.seed), flush=True)
-    options.output.write_text(page(results, options.seed))
+        print(page({name: results[name]}, sys.argv[1:]), flush=True)
+    options.output.write_text(page(results, sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ class Table:
     content: Content
     suffix: str = ".csv"
     options: dict[str, list[str]] = field(default_factory=dict)
+    commands: tuple[str, ...] = ("fit", "score", "score", "explain", "report")
 
     def write(self, path: Path) -> None:
         """Write the file."""
@@ -91,77 +92,11 @@ def unbalanced_quotes(rng: random.Random) -> Table:
 
 
 def strange_numbers(rng: random.Random) -> Table:
-    return with_cells(
-        rng,
-        [
-            "1e999",
-            "-1e999",
-            "inf",
-            "-Infinity",
-            "nan",
-            "NaN",
-            "0x1F",
-            "1_000",
-            "1,000",
-            "1.000,5",
-            "1e-400",
-            "1e308",
-            "-1.7e308",
-            "5e-324",
-            "1e5000",
-            "++1",
-            "1e",
-            "1.2.3",
-            ".5",
-            "5.",
-            "0b1",
-            "0o7",
-            "½",
-            "٣",
-            "１２",
-            "1e+",
-            "1d5",
-            "£5",
-            "5%",
-            "TRUE",
-            "false",
-            "-",
-            "?",
-            "--1",
-            "1/2",
-            "12:30",
-            "2020-01-01",
-            "99999999999999999999999999",
-            "0.1f",
-            "NA",
-            "#N/A",
-            "None",
-            "null",
-        ],
-    )
+    return with_cells(rng, STRANGE_NUMBERS.split())
 
 
 def formulas_and_controls(rng: random.Random) -> Table:
-    return with_cells(
-        rng,
-        [
-            "=1+1",
-            "@SUM(A1)",
-            "+cmd|'/C_calc'!A0",
-            "\x1b[31mred",
-            "\x1b]0;title\x07",
-            "\x00",
-            "a\x00b",
-            "\x08\x08",
-            "\u202e",
-            "\u2028",
-            "\x85",
-            "\x0b",
-            "\x0c",
-            "\x1a",
-            "\x7f",
-        ],
-    )
+    return with_cells(rng, FORMULAS_AND_CONTROLS.split(" "))
 
 
 def surrogates(rng: random.Random) -> Table:
@@ -277,7 +212,9 @@ def compressed(rng: random.Random) -> Table:
 
 def bombs(rng: random.Random) -> Table:
     """A small compressed file with a large content."""
-    unit = rng.choice([b"\0", b"1", b"\n", b'"', b",", b"r,1,2,3,0\n", b"r,1,2,3,0\n", b"1,2\n"])
+    row = b"r,1,2,3,0\n"
+    unit = rng.choice([b"\0", b"1", b"\n", b'"', b",", b"1,2\n", b'"\n', row, row])
+    n_parts = 2 if unit == row else 60  # valid rows only take their time
     header = rng.choice([b"id,a,b,c,d\n", b""])
     kind = rng.choice(["gzip", "zstd"])
 
@@ -286,13 +223,28 @@ def bombs(rng: random.Random) -> Table:
 
         with pyarrow.output_stream(str(path), compression=kind) as file:
             file.write(header)
-            for _ in range(60):
+            for _ in range(n_parts):
                 file.write(unit * (5_000_000 // len(unit)))
 
     return Table(write, ".csv.gz" if kind == "gzip" else ".csv.zst")
 
 
 # Parquet and Arrow
+
+
+def too_many_rows(rng: random.Random) -> Table:
+    """A small file of equal rows, more than fit into memory."""
+
+    def write(path: Path) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        table = pyarrow.table({name: [1.0] * 1_000_000 for name in "abcd"})
+        with pyarrow.parquet.ParquetWriter(path, table.schema) as writer:
+            for _ in range(60):
+                writer.write_table(table)
+
+    return Table(write, ".parquet", commands=("fit",))
 
 
 def arrow_table(rng: random.Random, **columns: Any) -> Any:
@@ -450,6 +402,15 @@ def wrong_name(rng: random.Random) -> Table:
     return Table(lambda path: written(path, arrow_table(rng), kind), rng.choice(SUFFIXES), formats)
 
 
+STRANGE_NUMBERS = """
+1e999 -1e999 inf -Infinity nan NaN 0x1F 1_000 1,000 1.000,5 1e-400 1e308 -1.7e308 5e-324 1e5000 ++1
+1e 1.2.3 .5 5. 0b1 0o7 ½ ٣ １２ 1e+ 1d5 £5 5% TRUE false - ? --1 1/2 12:30 2020-01-01 0.1f NA #N/A
+None null 99999999999999999999999999
+"""
+FORMULAS_AND_CONTROLS = (
+    "=1+1 @SUM(A1) +cmd|'/C_calc'!A0 \x1b[31mred \x1b]0;title\x07 \x00 a\x00b \x08\x08 \u202e "
+    "\u2028 \x85 \x0b \x0c \x1a \x7f"
+)
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".csv.gz", ".csv.zst", "", ".xlsx")
 KINDS: tuple[Callable[[random.Random], Table], ...] = (
     valid,
@@ -478,4 +439,4 @@ KINDS: tuple[Callable[[random.Random], Table], ...] = (
     damaged_binary,
 )
 # Large ones, which take longer.
-LARGE_KINDS = (very_wide, long_cells, many_bad_lines, bombs)
+LARGE_KINDS = (very_wide, long_cells, many_bad_lines, bombs, bombs, too_many_rows)

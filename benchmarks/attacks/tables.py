@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import gc
 import io
 import json
 import os
@@ -76,7 +77,7 @@ def arguments(rng: random.Random, table: Table, folder: Path) -> list[str]:
         path = "-"
     model, output = str(folder.parent / "m.diffint"), str(folder / "out")
     named = ["--id", "id"] if rng.random() < 0.7 else []
-    command = rng.choice(["fit", "score", "score", "explain", "report"])
+    command = rng.choice(table.commands)
     if command == "fit":
         label = ["--label", "d"] if rng.random() < 0.3 else []
         chosen = ["fit", path, "-o", output, "--epochs", "1", *named, *label]
@@ -159,6 +160,7 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
     base = Path(tempfile.mkdtemp())
     try:
         make_model(base)
+        gc.freeze()  # a forked process would copy all memory to look through it
         for i in range(count):
             rng = random.Random(f"{seed} {i}")
             large = i % LARGE_EVERY == LARGE_EVERY - 1

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -176,6 +177,20 @@ class TestScore:
         )
         assert done.stderr == ""
         assert done.stdout.count("\n") == 1
+        assert done.returncode == 0
+
+    @pytest.mark.parametrize(
+        "arguments", ["info m.diffint", "explain m.diffint t.csv --top 9", "score --help"]
+    )
+    def test_a_pipe_that_is_closed_from_the_beginning(self, payments, arguments):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-m", "diffint", *arguments.split()]
+        with os.fdopen(writer, "wb") as pipe:
+            done = subprocess.run(
+                command, stdout=pipe, stderr=subprocess.PIPE, cwd=payments, check=False
+            )
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 class TestUnusualTables:

@@ -8,6 +8,8 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from .conftest import make_payments
@@ -133,11 +135,135 @@ def test_a_read_only_file_is_kept(run, payments, tmp_path, monkeypatch):
     assert out.read_text() == "old"
 
 
-def test_a_full_disk(run, payments):
-    done = run("score", payments / "m.diffint", payments / "t.csv", "-o", "/dev/full")
+FULL = "cannot be written: No space left on device; free some space, or write to another disk\n"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+def test_a_full_disk(run, payments, kind):
+    model, rows = payments / "m.diffint", payments / "t.csv"
+    done = run("score", model, rows, "-o", "/dev/full", "--output-format", kind)
+    assert (done.code, done.err) == (2, f"diffint: '/dev/full' {FULL}")
+
+
+@pytest.mark.parametrize(
+    "arguments", ["score m.diffint t.csv", "info m.diffint", "explain m.diffint t.csv --top 1"]
+)
+def test_standard_output_on_a_full_disk(payments, arguments):
+    command = [sys.executable, "-m", "diffint", *arguments.split()]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=payments, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, f"diffint: standard output {FULL}")
+
+
+def test_a_file_that_grows_too_large(payments, tmp_path):
+    out = table(tmp_path, "out.csv.gz", "old")
+    command = f"ulimit -f 1; {sys.executable} -m diffint score m.diffint t.csv -o {out}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=payments, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"diffint: '{out}' cannot be written: File too large; ")
+    assert done.stderr.count("\n") == 1
+    assert out.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.csv.gz"]
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-"])
+def test_a_closed_standard_stream(payments, stream):
+    rows = "-" if stream == "<&-" else "t.csv"
+    command = f"{sys.executable} -m diffint score m.diffint {rows} {stream}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=payments, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("diffint: standard ")
+    assert "is closed; give" in done.stderr
+
+
+ODD_IDS = {
+    "list": pa.array([[1, 2]] * 3),
+    "struct": pa.array([{"x": 1}] * 3),
+    "map": pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int64())),
+    "bytes": pa.array([b"\xff"] * 3),
+    "far date": pa.array([2**62] * 3, pa.timestamp("s")),
+}
+
+
+def table_with_ids(folder, ids):
+    path = folder / "t.arrow"
+    rows = pa.table({"key": ids, **{name: [30.0, 1500.0, 3.0] for name in FEATURES}})
+    with pa.ipc.new_file(str(path), rows.schema) as writer:
+        writer.write_table(rows)
+    return path
+
+
+@pytest.mark.parametrize("kind", ODD_IDS)
+@pytest.mark.parametrize("command", ["score", "report", "explain"])
+def test_columns_that_cannot_be_ids(run, payments, tmp_path, kind, command):
+    path, out = table_with_ids(tmp_path, ODD_IDS[kind]), table(tmp_path, "out.csv", "old")
+    given = ("--id-column", "key", "--top", 1) if command == "explain" else ("--id", "key")
+    written = () if command == "explain" else ("-o", out)
+    done = run(command, payments / "m.diffint", path, *given, *written)
     assert done.code == 2
-    assert "No space left on device" in done.err
-    assert "Traceback" not in done.err
+    assert f"{str(path)!r}: the column 'key' of type {str(ODD_IDS[kind].type)[:30]}" in done.err
+    assert "cannot be used as ids; convert it to text or numbers" in done.err
+    assert out.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([b"a", b"b", b"c"]),
+        pa.array([1, 2, 3], pa.duration("s")),
+        pa.array([1, 2, 3], pa.timestamp("ms")),
+        pa.array(["a", "b", None]).dictionary_encode(),
+        pa.array([1, 2, 3]).cast(pa.decimal128(30, 2)),
+        pa.array(["a", "b", "c"], pa.string_view()),
+    ],
+    ids=lambda ids: str(ids.type),
+)
+def test_columns_of_unusual_types_that_can_be_ids(run, payments, tmp_path, ids):
+    path = table_with_ids(tmp_path, ids)
+    for out in ("o.csv", "o.parquet", "o.arrow"):
+        done = run("score", payments / "m.diffint", path, "--id", "key", "-o", tmp_path / out)
+        assert (done.code, done.err) == (0, "")
+
+
+def test_columns_that_are_not_numeric(run, payments, tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {"age": pa.array([[1]] * 3), "amount": [1.0] * 3, "visits": [1.0] * 3}
+    pa.parquet.write_table(pa.table(columns), path)
+    done = run("score", payments / "m.diffint", path)
+    assert done.code == 2
+    assert "column 'age' has the type list<" in done.err
+    assert "which is not a number; convert it to numbers" in done.err
+    done = run("fit", path, "-o", tmp_path / "m")
+    assert done.code == 2
+    assert "use --ignore age, or --id age" in done.err
+
+
+def test_a_damaged_compressed_file_is_named(run, payments, tmp_path):
+    whole = (payments / "t.csv.gz").read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:20] + b"damage" + whole[26:]):
+        path = table(tmp_path, "t.csv.gz", content)
+        done = run("score", payments / "m.diffint", path, "-o", tmp_path / "out.csv")
+        assert done.code == 2
+        assert f"{str(path)!r} cannot be read as CSV (" in done.err
+        assert os.listdir(tmp_path) == ["t.csv.gz"]
+
+
+@pytest.mark.parametrize("bad", ["r,1,2\n", '"' + "x" * 20_000_000 + '",1,2,3\n'])
+def test_a_large_malformed_file_does_not_abort_the_interpreter(tmp_path, bad):
+    """Nothing may read ahead while the interpreter ends."""
+    path = table(tmp_path, "large.csv", "id,a,b,c\n" + bad + "r,1,2,3\n" * 3_000_000)
+    command = [sys.executable, "-m", "diffint", "fit", str(path), "-o", str(tmp_path / "m")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("diffint: ")
+    assert done.stderr.count("\n") == 1
+    assert "line 2" in done.stderr
 
 
 def test_an_error_in_the_middle_of_a_file_keeps_the_old_output(run, payments, tmp_path):

@@ -19,6 +19,7 @@ from ..core.formatting import listed, printable
 from ..core.version import __version__
 from ..tables.atomic_write import (
     FULL,
+    WrittenFiles,
     error_of_writing,
     errors_that_name,
     listing_written_files,
@@ -74,7 +75,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show every character
-    stop = StopOnSignal(last_act=remove_unfinished)
+    stop = StopOnSignal(last_act=lambda: _give_up(written))
     with (
         listing_written_files() as written,
         _watching_standard_output() as its_reader_is_gone,
@@ -157,6 +158,13 @@ def _flush_or_discard(stream: TextIO | None) -> None:
     except (OSError, ValueError):
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _give_up(written: WrittenFiles) -> None:
+    """What is left to do when the clean-up after an interrupt takes too long."""
+    remove_unfinished()
+    with contextlib.suppress(OSError):  # not printed: the signal may have interrupted a print
+        os.write(2, f"{_interrupted(written.names())}\n".encode())
 
 
 def _interrupted(written: list[str]) -> str:

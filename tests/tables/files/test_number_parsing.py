@@ -1,12 +1,13 @@
 """Cells are parsed as numbers; an error names the first one that is not a number."""
 
+import re
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from diffint.tables.files.number_parsing import NotNumbers, as_numbers
+from diffint.tables.files.number_parsing import NotNumbers, NotNumeric, as_numbers
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,24 @@ def test_decimal_commas():
         (pa.array(["1", "NA", "dog", "cat"]), 2, "dog"),
         (pa.array(["1_000"]), 0, "1_000"),
         (pa.array(["1,5"]), 0, "1,5"),
-        (pa.array([None, [1, 2]]), 1, "[1, 2]"),
-        (pa.array([0], pa.timestamp("s")), 0, "1970-01-01 00:00:00"),
     ],
 )
 def test_cells_that_are_not_numbers(column, row, value):
     with pytest.raises(NotNumbers) as found:
         as_numbers(column)
     assert (found.value.row, found.value.value) == (row, value)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([None, [1, 2]]),
+        pa.array([{"x": 1}]),
+        pa.array([b"1"]),
+        pa.array([2**62], pa.timestamp("s")),  # a date that Python cannot show
+        pa.array([1], pa.duration("s")),
+    ],
+)
+def test_columns_that_are_neither_numbers_nor_text(column):
+    with pytest.raises(NotNumeric, match=re.escape(str(column.type))):
+        as_numbers(column)

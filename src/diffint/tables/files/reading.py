@@ -29,6 +29,16 @@ from .text import TextTable
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
 _PART_BYTES = 2**20
+_KINDS_OF_IDS = (  # which are written as they are; others as text
+    pyarrow.types.is_integer,
+    pyarrow.types.is_floating,
+    pyarrow.types.is_boolean,
+    pyarrow.types.is_decimal,
+    pyarrow.types.is_timestamp,
+    pyarrow.types.is_date,
+    pyarrow.types.is_time,
+    pyarrow.types.is_null,
+)
 _CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
@@ -150,20 +160,14 @@ class TableFile:
             ids = ids.dictionary_decode()
         try:
             as_text = ids.cast(pyarrow.string())
-            if pyarrow.types.is_temporal(ids.type):
+            if pyarrow.types.is_timestamp(ids.type) or pyarrow.types.is_date(ids.type):
                 compute.min_max(ids).as_py()  # raises an error if Python cannot show a date
         except (pyarrow.ArrowException, ValueError, OverflowError):
             raise InputError(
                 f"{self.name}: the column {column!r} of type {_short(str(ids.type))} cannot be "
                 "used as ids; convert it to text or numbers, or choose another column"
             ) from None
-        kept = any(
-            is_kind(ids.type)
-            for is_kind in (
-                *(pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean),
-                *(pyarrow.types.is_temporal, pyarrow.types.is_decimal, pyarrow.types.is_null),
-            )
-        )
+        kept = any(is_kind(ids.type) for is_kind in _KINDS_OF_IDS)
         return ids if kept else as_text
 
     def where(self, row: int) -> str:

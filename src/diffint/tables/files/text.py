@@ -72,7 +72,7 @@ class TextTable:
         """The rows of the first block, or of more blocks if no row ends in it."""
         while True:
             more = next(self._blocks, b"")
-            self._ahead += more
+            self._ahead = (self._ahead + more).removeprefix(_BYTE_ORDER_MARK)
             end = end_of_last_row(self._ahead, self._separator) if more else len(self._ahead)
             if self._ahead[:end].strip() or not more:
                 break
@@ -151,24 +151,18 @@ def _end_of_last_row_by_cells(data: bytes, separator: str) -> int:
 
 
 def _utf8_blocks(stream: Any, encoding: str) -> Iterator[bytes]:
-    """The stream in blocks of UTF-8, without a byte-order mark."""
-    decoder = codecs.getincrementaldecoder(encoding)()
+    """The stream in blocks of UTF-8, none of them empty."""
     unchanged = codecs.lookup(encoding).name in _UTF8  # Arrow checks that it is UTF-8
-    first = True
-    while block := stream.read(_BLOCK_BYTES):
+    decoder = codecs.getincrementaldecoder(encoding)()
+    block = b"more"
+    while block:
+        block = stream.read(_BLOCK_BYTES)
         try:
-            text = block if unchanged else decoder.decode(block).encode()
+            text = block if unchanged else decoder.decode(block, final=not block).encode()
         except UnicodeError as error:
             raise pyarrow.ArrowInvalid(f"codec: {error}") from None
         if text:
-            yield text.removeprefix(_BYTE_ORDER_MARK) if first else text
-            first = False
-    try:
-        last = b"" if unchanged else decoder.decode(b"", True).encode()
-    except UnicodeError as error:
-        raise pyarrow.ArrowInvalid(f"codec: {error}") from None
-    if last:
-        yield last
+            yield text
 
 
 def _copied_to_arrow(data: bytes) -> Any:
