@@ -89,7 +89,12 @@ def test_a_fit_finds_all_its_kernels_in_the_cache(first):
     # So the other processes compile for the argument types that a fit uses.
     cache, (compiled, scores, output) = first
     assert compiled == "nothing"
-    assert [line.split()[0] for line in output.splitlines()] == ["compiling,", "compiled"]
+    assert [line.split()[1] for line in output.splitlines()] == [
+        "fitting",
+        "compiling,",
+        "compiled",
+        "fitted",
+    ]
     assert fit(cache) == ("nothing", scores, "")
 
 
@@ -97,7 +102,7 @@ def test_a_fit_finds_all_its_kernels_in_the_cache(first):
 def test_a_fit_of_another_kind_finds_all_its_kernels(first, kind):
     compiled, _, output = fit(first[0], kind)
     assert compiled == "nothing"
-    assert output.startswith("compiling")
+    assert "compiling, once" in output
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,7 +213,8 @@ def test_a_process_that_waits_says_so_and_can_be_stopped(tmp_path, number):
             text=True,
             env=environment(tmp_path),
         )
-        assert process.stderr.readline().startswith("another process is compiling; waiting")
+        assert process.stderr.readline().startswith("diffint: fitting")
+        assert "another process is compiling; waiting" in process.stderr.readline()
         sent = time.monotonic()
         process.send_signal(number)
         assert process.wait(timeout=30) == 128 + number
