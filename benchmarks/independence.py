@@ -27,7 +27,7 @@ from diffint import DiffInt
 from diffint.core.errors import CalibrationWarning
 from diffint.fit.row_groups import find_row_groups
 
-N_ROWS, N_FEATURES, NEW_ROWS = 400, 8, 4_000
+N_FEATURES, NEW_ROWS = 8, 4_000
 RATES = (0.05, 0.01)
 INDEPENDENT_TABLES = 1_000
 
@@ -44,6 +44,7 @@ class Kind(NamedTuple):
     noise: float
     new_noise: float
     ways: tuple[str, ...]
+    n_rows: int = 400
 
 
 FOUND = ("as independent", "as found")
@@ -57,18 +58,19 @@ KINDS = (
     Kind("20 rows per subject, spread 0.3", 20, 0.3, 0.3, (*FOUND, "named")),
     Kind("20 rows per subject, spread 0.5", 20, 0.5, 0.5, (*FOUND, "named")),
     Kind("20 rows per subject, spread 1", 20, 1.0, 1.0, (*FOUND, "named")),
+    Kind("200 rows per subject, spread 0.1, 10,000 rows", 200, 0.1, 0.1, (*FOUND, "named"), 10_000),
 )
 
 
 def flagged(kind: Kind, way: str, seed: int) -> tuple[list[float], bool]:
     """The share of new rows flagged at each rate, and whether the fit gave a warning."""
     rng = np.random.default_rng(seed)
-    names = np.repeat(np.arange(N_ROWS // kind.times), kind.times)
+    names = np.repeat(np.arange(kind.n_rows // kind.times), kind.times)
     rows = rng.normal(size=(names[-1] + 1, N_FEATURES))[names]
     rows = rows + kind.noise * rng.normal(size=rows.shape)
     new = rng.normal(size=(NEW_ROWS, N_FEATURES))
     new = new + kind.new_noise * rng.normal(size=new.shape)
-    groups = {"as independent": np.arange(N_ROWS), "as found": None, "named": names}[way]
+    groups = {"as independent": np.arange(kind.n_rows), "as found": None, "named": names}[way]
     detector = DiffInt(random_state=seed, false_positive_rate=RATES[0])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -100,7 +102,7 @@ def check_rates(fits: int, lines: list[str]) -> None:
 
 SIGNS: dict[str, Callable[[Any, int], bool]] = {
     "copies grouped (over 5 % of the rows)": lambda found, n: found.n_copies > 0.05 * n,
-    "equal rows that may be copies (over 20 %)": lambda found, n: found.n_equal > 0.2 * n,
+    "rows that share own values (over 20 %)": lambda found, n: found.n_equal > 0.2 * n,
     "groups of close rows": lambda found, n: found.close > 0,
 }
 

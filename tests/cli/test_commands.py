@@ -53,6 +53,15 @@ class TestFit:
         frame.drop(columns="patient").to_csv(tmp_path / "new.csv", index=False)
         assert run("score", tmp_path / "m", tmp_path / "new.csv").code == 0
 
+    def test_accuracy_is_not_measured_on_copies(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(60, 6))).add_prefix("c")
+        frame["y"] = (rng.random(60) < 0.3).astype(int)  # noise, which nothing can predict
+        frame = pd.concat([frame] * 6).sample(frac=1, random_state=0)
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        done = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "--label", "y", "--epochs", 40)
+        assert float(done.out.split("AUROC ")[1][:5]) < 0.8
+
     def test_bad_groups(self, run, tmp_path):
         (tmp_path / "t.csv").write_text("a,b,g,y\n1,2,x,0\n2,3,,0\n3,4,z,1\n")
         pd.DataFrame({"a": [1.0, 2.0], "g": [[1], [2]]}).to_parquet(tmp_path / "t.parquet")

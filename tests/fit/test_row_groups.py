@@ -1,5 +1,6 @@
 """Rows that are not independent: copies, near copies and groups named by the user."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -79,8 +80,48 @@ def test_rows_that_agree_by_chance_are_no_copies():
         rng.integers(0, 2, size=(3_000, 3)),  # 8 different rows
         rng.geometric(0.3, size=(500, 3)),  # grades or counts
         rng.normal(size=(50, 4))[np.minimum(rng.geometric(0.05, size=800), 50) - 1],  # few types
+        np.stack([np.arange(2_000) % 24, np.arange(2_000) // 24 % 7], axis=1),  # hours of a week
+        rng.uniform(-10, 10, (20, 5))[rng.integers(20, size=600)] + 0.3 * normal(600, 1, 5),
     ):
         assert find_row_groups(x.astype(float)).n_copies == 0
+
+
+def test_ordinary_tables_give_no_warning():
+    rng = np.random.default_rng(0)
+    holes, zeros = normal(300, 1, 5), normal(500, 2, 6)
+    holes[rng.random(holes.shape) < 0.7] = np.nan
+    zeros[rng.random(zeros.shape) < 0.8] = 0.0
+    for x in (
+        holes,
+        zeros,
+        rng.poisson(5, size=(500, 1)),
+        rng.integers(0, 60, size=(900, 4)),
+        np.array([*itertools.product(range(3), repeat=3)] * 10),
+    ):
+        found = find_row_groups(x.astype(float))
+        assert (found.n_copies, found.n_equal, found.close) == (0, 0, 0)
+
+
+def repeated(n_subjects: int, times: int, n_features: int = 8, spread: float = 0.1) -> np.ndarray:
+    names = np.repeat(np.arange(n_subjects), times)
+    return normal(n_subjects, 5, n_features)[names] + spread * normal(len(names), 6, n_features)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.hstack([repeated(100, 20, spread=0.0), normal(2_000, 7, 2)]),
+        np.hstack([repeated(150, 12, spread=0.0), np.tile(np.arange(12), 150)[:, None]]),
+        repeated(10, 5, spread=0.01),
+        repeated(50, 200),
+        repeated(200, 110),
+    ],
+    ids=["columns of a subject", "customer and month", "50 rows", "groups of 200", "22,000 rows"],
+)
+def test_signs_of_groups(x):
+    found = find_row_groups(x)
+    assert found.n_copies == 0
+    assert found.n_equal > 0.2 * len(x) or found.close > 0
 
 
 @pytest.mark.parametrize(
@@ -117,7 +158,10 @@ def test_missing_and_negative_zero_cells_are_equal():
     [
         (copied(5), "320 of 400 training rows repeat other rows exactly or nearly"),
         (subjects(20)[0], "training rows come in groups of about 1.* that are close"),
-        (normal(300)[np.random.default_rng(0).integers(300, size=300)], "equal other rows"),
+        (
+            normal(300)[np.random.default_rng(0).integers(300, size=300)],
+            "agree with other rows",
+        ),
     ],
     ids=["copies", "subjects", "drawn with replacement"],
 )

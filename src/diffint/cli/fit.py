@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
@@ -195,7 +196,7 @@ def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArra
             f"{file.name}: the group {group!r} is missing {file.where(first + int(missing[0]))}; "
             "give every row a group"
         )
-    return np.asarray(labels)
+    return np.asarray([label.strip() for label in labels], dtype=object)
 
 
 def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
@@ -204,7 +205,12 @@ def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
     from sklearn.metrics import average_precision_score, roc_auc_score
     from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
+    from ..fit.row_groups import find_row_groups
+
     anomalies, groups = rows.anomalies, rows.groups
+    if groups is None:  # copies of training rows would make the accuracy look better than it is
+        found = find_row_groups(rows.values)
+        groups = found.codes if found.n_copies else None
     n_known = int(anomalies.sum())
     too_few = f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     if n_known < 2 or (~anomalies).sum() < 20:
@@ -220,9 +226,11 @@ def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
             return too_few
         train, test = next(folds.split(frame, anomalies, groups))
     normal = train[~anomalies[train]]
-    fitted = clone(detector).fit(
-        frame.iloc[normal], groups=None if groups is None else groups[normal]
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit on all rows gives the same ones
+        fitted = clone(detector).fit(
+            frame.iloc[normal], groups=None if groups is None else groups[normal]
+        )
     scores = fitted.anomaly_score(frame.iloc[test])
     truth = anomalies[test]
     if truth.all() or not truth.any():

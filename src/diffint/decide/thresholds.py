@@ -24,8 +24,8 @@ def p_values(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.float
     """Conformal p-values of scores (rows,): how rare a score this high is among normal rows."""
     if not calibration.held_out:
         warn(
-            "the p-values are based on scores of training rows and are optimistic; fit with "
-            "calibration='members' or 'holdout' for valid ones",
+            "the p-values are based on scores of training rows and are optimistic; for valid ones, "
+            "fit a DiffInt with calibration='members' or 'holdout' on at least 5 rows or groups",
             CalibrationWarning,
         )
     return calibration.p_values(scores)
@@ -40,7 +40,7 @@ def warn_if_out_of_reach(calibration: Calibration, rate: float) -> None:
         are = "is" if calibration.n_groups == 1 else "are"
         warn(
             f"{found} {are} too few for a false-positive rate of {rate:g}, which needs at least "
-            f"{needed}: the threshold is their largest score; fit on more rows or raise "
-            "false_positive_rate",
+            f"{needed}: the threshold is the largest score; fit on more {calibration.unit}s or "
+            "raise false_positive_rate",
             CalibrationWarning,
         )

@@ -40,6 +40,7 @@ from .sampling import Rows, at_most
 
 LEFT_OUT_SHARE = 0.2  # share of the rows left out for calibration
 _FEWEST_ROWS_TO_SPLIT = 5  # or groups of rows
+_FEW_GROUPS = 0.9  # groups per row
 _COPIES_SHARE = 0.05  # largest share of copied rows without a warning
 _EQUAL_SHARE = 0.2  # largest share of rows that may be copies without a warning
 _FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
@@ -223,7 +224,7 @@ def split_rows(
         return Split("training", [usable] * n_members, [nothing] * n_members, groups)
     rank = np.argsort(rng.permutation(len(names)))[group_of.ravel()]  # of each row's group
     n_left = int(LEFT_OUT_SHARE * len(names))
-    if len(names) < n_rows and config.calibration == "members" and n_members > 1:
+    if len(names) < _FEW_GROUPS * n_rows and config.calibration == "members" and n_members > 1:
         # Groups are fewer than rows, so every one is left out by some member.
         n_left = max(n_left, math.ceil(len(names) / n_members))
 
@@ -271,9 +272,10 @@ def _warn_about_groups(found: RowGroups) -> None:
         )
     if found.n_equal > _EQUAL_SHARE * n_rows:
         warn(
-            f"{found.n_equal:,} of {counted(n_rows, 'training row')} equal other rows. If they are "
-            "copies and no independent observations, more new rows will be flagged than the "
-            f"false-positive rate says: remove them, or name the groups of copies ({remedy})",
+            f"{found.n_equal:,} of {counted(n_rows, 'training row')} agree with other rows in "
+            "several columns, on values that occur nowhere else. If they are copies, or belong to "
+            "one subject, machine or period, more new rows will be flagged than the false-positive rate says: "
+            f"name the groups ({remedy})",
             CalibrationWarning,
         )
     if found.close:

@@ -2,22 +2,20 @@
 
 Scores of rows left out of training say how new rows will score only if no copy of them was trained
 on. Rows of one group are therefore left out together, and count as one row when the threshold is
-computed. Without groups from the user, copies are found here:
+computed. Without groups from the user, copies are found here: rows that are equal, or far closer to
+each other than to any other row, if all of them occur about equally often, or nearly all a multiple
+of twice, three times, and so on. Independent rows that agree by chance or come from small clusters
+differ more in how often they occur. They are not grouped: new rows will be like them too.
 
-- Equal rows, if the table consists of copies: all rows occur about equally often, or nearly all
-  occur a multiple of twice, three times, and so on. Independent rows that agree by chance (grades,
-  counts, types of goods) differ more in how often they occur. They are not grouped: new rows will
-  repeat them too.
-- Nearly equal rows: far closer to each other than to any other row.
-
-Other rows may be copies as well, or measurements of one subject: equal rows with values that occur
-nowhere else, and rows that are only somewhat closer to each other. They cannot be told from
-independent rows of a population with few types or small clusters, so there is a warning only.
+Other rows may depend on each other as well: equal rows with values that occur nowhere else, rows
+that share such values in many columns, and rows that are somewhat closer to each other. They cannot
+be told from independent rows of a population with few types or small clusters, so there is a
+warning only.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +23,27 @@ from numpy.typing import NDArray
 from ..core.scaling import fit_scaler
 
 Codes = NDArray[np.intp]
-Floats = NDArray[np.floating]
+Floats = NDArray[np.floating[Any]]
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# --- Of equal rows
 _FEWEST_VALUES = 20  # different rows needed to conclude from their numbers of occurrences
-_CERTAIN_DEVIATION = 3.0  # standard errors of the variance of the counts
+_CERTAIN_DEVIATION = 3.0  # standard errors of the variance of the numbers of occurrences
 _MULTIPLES_SHARE = 0.9
-_FEWEST_ROWS, _MOST_ROWS = 60, 20_000  # with more, copies hardly change a row's score
+_DESIGN_SHARE = 0.2  # of all combinations of the columns' values, in a table of combinations
+_MOST_VALUES_SHARE = 0.8  # different values per row, in a column whose values repeat
+_FEWEST_SHARED_COLUMNS, _OWN_SHARE = 4, 0.75  # columns whose values repeat, and of own values
+# --- Of near rows
+_FEWEST_ROWS, _FEW_ROWS, _MOST_ROWS = 30, 60, 20_000
 _SAMPLE = 500  # rows whose neighbours are measured
-_MOST_NEIGHBOURS = 120
-_CONTINUOUS_SHARE = 0.1  # different values per row, in a column whose distances are informative
+_LARGEST_GROUP, _USUAL_GROUP, _LARGEST_COPIES = 300, 40, 30
+_FEWEST_GROUPS = 10
+_FEWEST_VALUES_SHARE = 0.1  # different values per row, in a column whose distances are informative
+_MOST_EQUAL_SHARE = 0.1  # rows with the most frequent value, in such a column
+_MOST_MISSING_SHARE = 0.2
+_MOST_COLUMNS = 100
 _LARGEST_VALUE = 10.0  # standardised; limits the effect of heavy tails
-# Of `_clustering`. One of 1,000 tables of independent rows exceeds the first, as do 22 of 336 real
-# ones (benchmarks/independence.py).
-_SUSPICIOUS, _CLEAR = 1.5, 4.0
+_SUSPICIOUS, _CLEAR = 1.5, 4.0  # of `_clustering`; measured by benchmarks/independence.py
 _NEAR = 3.0  # how many times farther than a row's near copies the next row is
 
 
@@ -46,8 +51,8 @@ class RowGroups(NamedTuple):
     """What was found in a table.
 
     codes: (rows,) the group of each row. n_copies: the rows that repeat another row of their group.
-    n_equal: further rows that equal another one and may be copies. close: the size of further
-    groups of close rows, 0 if there is no sign of any.
+    n_equal: further rows that share their values with others and may be copies. close: the size of
+    further groups of close rows, 0 if there is no sign of any.
     """
 
     codes: Codes
@@ -58,21 +63,23 @@ class RowGroups(NamedTuple):
 
 def find_row_groups(x: Floats) -> RowGroups:
     """The groups of copied rows in a table, and signs of others. x: (rows, features)"""
-    codes, are_copies, n_equal = _equal_rows(x)
-    first = np.unique(codes, return_index=True)[1]
-    near, close = _near_rows(x[first], len(x))
+    codes = _numbered(x)
+    counts, different = np.bincount(codes), x[_first_of(codes)]
+    are_copies = counts.max() > 1 and _are_copies(counts) and not _is_design(different)
+    near, close = _near_rows(different, len(x))
     # Rows that are equal by chance stay apart.
     together = are_copies | (np.bincount(near)[near] > 1)
-    groups = np.where(together[codes], near[codes], len(first) + np.arange(len(x)))
+    groups = np.where(together[codes], near[codes], len(different) + np.arange(len(x)))
     groups = np.unique(groups, return_inverse=True)[1].ravel()
-    return RowGroups(groups, len(x) - int(groups.max()) - 1, n_equal, close)
+    n_copies = len(x) - int(groups.max()) - 1
+    return RowGroups(groups, n_copies, 0 if n_copies else _n_sharing(x), close)
 
 
-def _equal_rows(x: Floats) -> tuple[Codes, bool, int]:
-    """The number of each row's value (rows,), whether equal rows are copies, and how many may be.
+# --- Equal rows --------------------------------------------------------------------------------
 
-    Missing values equal each other.
-    """
+
+def _numbered(x: Floats) -> Codes:
+    """(rows,) a number for each row, the same for equal rows; missing values equal each other."""
     from pandas import factorize
     from pandas.util import hash_array
 
@@ -81,20 +88,12 @@ def _equal_rows(x: Floats) -> tuple[Codes, bool, int]:
         # Adding 0 turns −0 into 0; NaNs can have different bits.
         same = np.where(np.isnan(column), np.nan, column) + 0.0
         hashes = hashes * _HASH_FACTOR + hash_array(same)
-    codes = factorize(hashes)[0].astype(np.intp)
-    counts = np.bincount(codes)
-    if counts.max() == 1:
-        return codes, False, 0
-    if _are_copies(counts):
-        return codes, True, 0
-    first = np.unique(codes, return_index=True)[1]
-    own_values, varying = np.zeros(len(counts), dtype=np.int64), 0
-    for column in x[first].T:
-        values, found = factorize(column, use_na_sentinel=False)
-        own_values += np.bincount(values)[values] == 1
-        varying += len(found) > 1
-    may_be_copies = (counts > 1) & (2 * own_values >= varying)
-    return codes, False, int((counts - 1)[may_be_copies].sum())
+    return np.asarray(factorize(hashes)[0], dtype=np.intp)
+
+
+def _first_of(codes: Codes) -> Codes:
+    """The first row with each number."""
+    return np.unique(codes, return_index=True)[1]
 
 
 def _are_copies(counts: NDArray[np.intp]) -> bool:
@@ -107,7 +106,7 @@ def _are_copies(counts: NDArray[np.intp]) -> bool:
     from scipy.optimize import brentq
     from scipy.stats import poisson
 
-    if len(counts) < _FEWEST_VALUES:
+    if len(counts) < _FEWEST_VALUES or counts.max() == 1:
         return False
     mean = float(counts.mean())
     rate = brentq(lambda r: r / -np.expm1(-r) - mean, 1e-12, mean)  # the mean with the zeros
@@ -121,7 +120,36 @@ def _are_copies(counts: NDArray[np.intp]) -> bool:
     return any((counts % m == 0).mean() >= _MULTIPLES_SHARE for m in range(2, largest + 1))
 
 
-# --- Neighbours --------------------------------------------------------------------------------
+def _is_design(different: Floats) -> bool:
+    """Whether rows are the combinations of the columns' values: an experiment, hours of a week."""
+    numbers = [len(np.unique(column)) for column in different.T]
+    varying = [n for n in numbers if n > 1]
+    return len(varying) > 1 and len(different) >= _DESIGN_SHARE * float(
+        np.prod(varying, dtype=float)
+    )
+
+
+def _n_sharing(x: Floats) -> int:
+    """How many rows share their values with other rows, in the columns whose values repeat.
+
+    Values that occur in no other combination count: two independent rows would hardly agree on
+    several of them. Grades and counts occur in many combinations.
+    """
+    limit = _MOST_VALUES_SHARE * len(x)
+    values = [_numbered(column[:, None]) for column in x.T]
+    repeating = [v for v in values if _FEWEST_VALUES <= v.max() + 1 <= limit]
+    if len(repeating) < _FEWEST_SHARED_COLUMNS:
+        return 0
+    table = np.stack(repeating, axis=1)
+    codes = _numbered(table.astype(np.float64))
+    own = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+    for column in table[_first_of(codes)].T:
+        own += np.bincount(column)[column] == 1
+    copies = np.bincount(codes) - 1
+    return int(copies[own >= _OWN_SHARE * table.shape[1]].sum())
+
+
+# --- Near rows ---------------------------------------------------------------------------------
 
 
 def _near_rows(different: Floats, n_rows: int) -> tuple[Codes, int]:
@@ -130,33 +158,38 @@ def _near_rows(different: Floats, n_rows: int) -> tuple[Codes, int]:
     different: (rows, features) the table of `n_rows` rows without its equal rows
     """
     alone = np.arange(len(different))
-    if not _FEWEST_ROWS <= len(different) <= _MOST_ROWS:
+    if len(different) < _FEWEST_ROWS:
         return alone, 0
+    all_rows = len(different) <= _MOST_ROWS  # copies in more rows hardly change a row's score
+    if not all_rows:
+        different = different[np.random.default_rng(0).permutation(len(different))[:_MOST_ROWS]]
+        n_rows = _MOST_ROWS
     rows = _comparable(different, n_rows)
-    if rows.shape[1] == 0:
-        return alone, 0
     clustering, size = _clustering(rows)
-    if clustering < _SUSPICIOUS:
+    usual = len(rows) >= _FEW_ROWS and size < _USUAL_GROUP
+    if clustering < (_SUSPICIOUS if usual else _CLEAR):
         return alone, 0
-    if clustering < _CLEAR:
-        return alone, size + 1
-    linked = _linked(rows)
-    left = np.unique(linked, return_index=True)[1]
-    clustering, size = _clustering(rows[left])
-    return linked, size + 1 if clustering >= _SUSPICIOUS else 0
+    if all_rows and clustering >= _CLEAR and size < _LARGEST_COPIES:
+        linked = _linked(rows)
+        if _are_copies(np.bincount(linked)):
+            return linked, 0
+    return alone, size + 1
 
 
 def _comparable(x: Floats, n_rows: int) -> Floats:
-    """Standardised values of the columns with many different values; missing ones are central."""
+    """Standardised values of continuous columns; missing ones are central. → (rows, columns)"""
     scaled = fit_scaler(x, "minmax").transform(x)[0].astype(np.float64)
-    columns = []
+    columns: list[Floats] = []
     for column in scaled.T:
         known = column[~np.isnan(column)]
-        if len(np.unique(known)) < max(_CONTINUOUS_SHARE * n_rows, 2):
+        if len(columns) == _MOST_COLUMNS or len(known) < (1 - _MOST_MISSING_SHARE) * len(x):
             continue
-        center, spread = float(np.median(known)), float(known.std())
-        standardised = np.clip((column - center) / spread, -_LARGEST_VALUE, _LARGEST_VALUE)
-        columns.append(np.nan_to_num(standardised))
+        counts = np.unique(known, return_counts=True)[1]
+        many = len(counts) >= max(_FEWEST_VALUES_SHARE * n_rows, 2)
+        if many and counts.max() <= _MOST_EQUAL_SHARE * len(known):
+            center, spread = float(np.median(known)), float(known.std())
+            standardised = np.clip((column - center) / spread, -_LARGEST_VALUE, _LARGEST_VALUE)
+            columns.append(np.nan_to_num(standardised))
     return np.stack(columns, axis=1) if columns else np.empty((len(x), 0))
 
 
@@ -168,17 +201,17 @@ def _clustering(rows: Floats) -> tuple[float, int]:
     groups of g + 1, the mean is larger around g, where the next neighbour belongs to another group.
     Gives the largest ratio of the mean around some k to that around larger ones, and that k.
     """
-    rows = np.unique(rows, axis=0)
-    if len(rows) < _FEWEST_ROWS:
+    rows = rows[_first_of(_numbered(rows))]
+    largest = min(_LARGEST_GROUP, len(rows) // _FEWEST_GROUPS)
+    if len(rows) < _FEWEST_ROWS or rows.shape[1] == 0:
         return 0.0, 0
     sample = np.random.default_rng(0).permutation(len(rows))[:_SAMPLE]
-    n_neighbours = min(_MOST_NEIGHBOURS, len(rows) // 3)
-    distances = _neighbours(rows, rows[sample], n_neighbours + 1)[0]
-    distances = np.maximum(distances, 1e-9)
+    n_neighbours = 3 * largest + 1
+    distances = np.maximum(_neighbours(rows, rows[sample], n_neighbours + 1)[0], 1e-9)
     steps = np.minimum(np.log(distances[:, 1:] / distances[:, :-1]), 3.0).mean(axis=0)
     growth = steps * np.arange(1, n_neighbours + 1)
     best, size = 0.0, 0
-    for k in range(1, n_neighbours // 3):
+    for k in range(1, largest + 1):
         around = growth[max(int(0.8 * k) - 1, 0) : int(np.ceil(1.25 * k))].mean()
         beyond = max(float(growth[2 * k : 3 * k + 1].mean()), 1e-9)
         if around / beyond > best:
@@ -191,9 +224,10 @@ def _linked(rows: Floats) -> Codes:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    n_neighbours = min(_MOST_NEIGHBOURS, len(rows) // 3)
+    n_neighbours = min(_LARGEST_COPIES, len(rows) // 3)
     distances, neighbours = _neighbours(rows, rows, n_neighbours + 1)
-    steps = np.log(np.maximum(distances[:, 1:], 1e-9) / np.maximum(distances[:, :-1], 1e-9))
+    distances = np.maximum(distances, 1e-9)
+    steps = np.log(distances[:, 1:] / distances[:, :-1])
     count = np.where(steps.max(axis=1) > np.log(_NEAR), steps.argmax(axis=1) + 1, 0)
     mates = np.arange(n_neighbours + 1) < count[:, None]
     source = np.repeat(np.arange(len(rows)), count)
@@ -205,5 +239,7 @@ def _neighbours(rows: Floats, of: Floats, count: int) -> tuple[Floats, Codes]:
     """Distances to the nearest rows, and which they are, without the row itself; (of, count)"""
     from sklearn.neighbors import NearestNeighbors
 
-    distances, found = NearestNeighbors(n_neighbors=count + 1).fit(rows).kneighbors(of)
+    method = "kd_tree" if rows.shape[1] <= 5 else "brute"  # trees are slow in many dimensions
+    search = NearestNeighbors(n_neighbors=count + 1, algorithm=method).fit(rows)
+    distances, found = search.kneighbors(of)
     return distances[:, 1:], found[:, 1:]

@@ -168,7 +168,7 @@ def read_groups(groups: Any, n_rows: int, index: Any = None) -> NDArray[np.intp]
     try:
         labels = pandas.Series(groups if hasattr(groups, "__len__") else list(groups))
         codes = pandas.factorize(labels)[0]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise InputTypeError(f"groups must have one label per row ({error})") from error
     if codes.shape != (n_rows,):
         raise InputError(
