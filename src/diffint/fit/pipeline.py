@@ -274,8 +274,8 @@ def _warn_about_groups(found: RowGroups) -> None:
         warn(
             f"{found.n_equal:,} of {counted(n_rows, 'training row')} agree with other rows in "
             "several columns, on values that occur nowhere else. If they are copies, or belong to "
-            "one subject, machine or period, more new rows will be flagged than the false-positive rate says: "
-            f"name the groups ({remedy})",
+            "one subject, machine or period, more new rows will be flagged than the "
+            f"false-positive rate says: name the groups ({remedy})",
             CalibrationWarning,
         )
     if found.close:
