@@ -125,6 +125,7 @@ def start(command: Command, folder: Path) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
     )
 
 
@@ -160,13 +161,17 @@ def look_at(
         found.append("tracebacks")
     elif found[0] == "stopped" and number != signal.SIGKILL and len(lines) != 1:
         found.append("not one line")
-    named = "already written" in said
+    listed = said.partition("already written")[2]
     for name, is_valid in command.outputs.items():
         path = folder / name
         replaced = path.exists() and path.read_bytes() != OLD
         if not path.exists() or (replaced and not is_valid(path)) or (code == 0 and not replaced):
             found.append("half-written")
-        if found[0] == "stopped" and number != signal.SIGKILL and replaced != named:
+        if (
+            found[0] == "stopped"
+            and number != signal.SIGKILL
+            and replaced != (repr(name) in listed)
+        ):
             found.append("untrue words")
     others = set(os.listdir(folder)) - set(command.outputs)
     hidden = {name for name in others if name.startswith(".")}
@@ -206,16 +211,19 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
                 durations[k] = duration(command, Path(base, f"timed{k}"))
             folder, number = Path(base, str(i)), rng.choice(SIGNALS)
             moment = rng.uniform(0, durations[k])
-            process = start(command, folder)
-            time.sleep(moment)
-            process.send_signal(number)
+            started, process = time.perf_counter(), start(command, folder)
+            try:
+                process.wait(moment)
+                durations[k] = time.perf_counter() - started  # it was shorter than expected
+            except subprocess.TimeoutExpired:
+                process.send_signal(number)
             counts["tried"] += 1
             try:
                 _, said = process.communicate(timeout=LONGEST_END)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                found, said = ["hangs"], b""
+                process.send_signal(signal.SIGABRT)  # shows where it hangs
+                _, said = process.communicate()
+                found = ["hangs"]
             else:
                 found = look_at(command, folder, process.returncode, said.decode(), number)
             for name in found:
