@@ -3,7 +3,7 @@
     python benchmarks/attack.py [--seed 0] [--only tables] [-o docs/results/attack.md]
 
 Every module of that folder with a function ``attack(count, seed)`` is one attack. It returns how
-often each thing happened.
+often each thing happened, and may describe problems.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent / "attacks"
 COUNTS = {"model_files": 10_000, "tables": 1_000, "commands": 200, "kernel_cache": 200}
@@ -23,8 +24,11 @@ PURPOSES = {
 }
 
 
-def page(results: dict[str, dict[str, int]], options: list[str]) -> str:
-    """The results as Markdown. options: of this command"""
+def page(results: dict[str, dict[str, Any]], options: list[str]) -> str:
+    """The results as Markdown: numbers, and lists of problems if there are any.
+
+    options: of this command
+    """
     lines = [
         "# Attacks",
         "",
@@ -34,7 +38,10 @@ def page(results: dict[str, dict[str, int]], options: list[str]) -> str:
     for name, counts in results.items():
         lines += ["", f"## {name}: {PURPOSES.get(name, 'see the module')}", ""]
         lines += ["| outcome | times |", "|---|---|"]
-        lines += [f"| {outcome} | {times:,} |" for outcome, times in counts.items()]
+        lines += [f"| {what} | {n:,} |" for what, n in counts.items() if isinstance(n, int)]
+        for texts in counts.values():
+            if isinstance(texts, list) and texts:
+                lines += ["", *(f"- {text}" for text in texts)]
     return "\n".join(lines) + "\n"
 
 
