@@ -52,17 +52,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="tries of each attack; default: many")
     parser.add_argument("--only", nargs="+", choices=COUNTS, default=list(COUNTS))
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/results/attack.md"))
-    options = parser.parse_args()
+    options, arguments = parser.parse_args(), sys.argv[1:]  # attacks change sys.argv
     sys.path.insert(0, str(FOLDER))
     results = {}
     for name in options.only:
-        if not (FOLDER / f"{name}.py").exists():
-            print(f"{name}: there is no such module in {FOLDER}", file=sys.stderr)
-            continue
         attack = importlib.import_module(name).attack
         results[name] = attack(options.count or COUNTS[name], options.seed)
-        print(page({name: results[name]}, sys.argv[1:]), flush=True)
-    options.output.write_text(page(results, sys.argv[1:]))
+        print(page({name: results[name]}, arguments), flush=True)
+    options.output.write_text(page(results, arguments))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python benchmarks/independence.py [--fits 20] [--data FOLDER ...] [--out FILE]
 
-Detectors with default settings are fitted on 400 rows of 8 normal features: independent, each
-several times (with and without 1 % noise on the copies), drawn with replacement, and 20 rows per
-subject. The share of 4,000 new rows (of new subjects) that are flagged should be at most the rate,
-within two standard errors over the fits. "As independent" gives every row a group of its own; "as
-found" leaves groups to the library; "named" passes them.
+Detectors with default settings are fitted on rows of 8 normal features: independent, each several
+times (with and without 1 % noise on the copies), and 20 or 200 rows per subject. The share of 4,000
+new rows (of new subjects) that are flagged should be at most the rate, within two standard errors
+over the fits. "As independent" gives every row a group of its own; "as found" leaves groups to the
+library; "named" passes them.
 
 Then the signs of dependence that the library looks for: on random tables of independent rows, where
 each is a false alarm, and on the training rows of the tables (npz) in the folders.

@@ -86,8 +86,8 @@ def arguments(rng: random.Random, table: Table, folder: Path) -> list[str]:
         top = ["--top", "3"] if rng.random() < 0.3 else []
         chosen = ["score", model, path, "-o", output + suffix, *named, *top]
     elif command == "explain":
-        rows = rng.choice([["--row", "2"], ["--top", "2"], ["--id", "r1"]])
-        chosen = ["explain", model, path, *rows, *(["--id-column", "id"] if named else [])]
+        rows = rng.choice([["--row", "2"], ["--top", "2"], ["--row-id", "r1"]])
+        chosen = ["explain", model, path, *rows, *(["--id", "id"] if named else [])]
     else:
         chosen = ["report", model, path, "-o", output, *named]
     for option, values in table.options.items():
@@ -140,7 +140,8 @@ def look_at(status: int | None, chosen: list[str], folder: Path, before: set[str
     found = [{0: "accepted", 2: "refused"}.get(code, "wrong exit codes")]
     if "Traceback" in said or "Fatal" in said:
         found.append("tracebacks")
-    lines = [line for line in said.split("\n")[:-1] if not line.startswith("Note: ")]
+    progress = ("Note: ", "diffint: fitting", "diffint: compiling", "diffint: ready")
+    lines = [line for line in said.split("\n")[:-1] if not line.startswith(progress)]
     if code == 2 and not (len(lines) == 1 and lines[0].startswith("diffint: ")):
         found.append("not one line")
     output = Path(chosen[chosen.index("-o") + 1]) if "-o" in chosen else None

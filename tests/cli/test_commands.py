@@ -75,7 +75,7 @@ class TestFit:
         assert "--group names: 'h'" in fit("t.csv", "--group", "h")
         both = fit("t.csv", "--group", "y", "--label", "y")
         assert "'y' cannot be both the label and the group column" in both
-        assert "the group 'g' has type list" in fit("t.parquet", "--group", "g")
+        assert "the column 'g' of type list" in fit("t.parquet", "--group", "g")
 
     def test_fit_with_labels(self, run, payments, tmp_path):
         done = run(

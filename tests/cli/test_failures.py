@@ -170,6 +170,24 @@ def test_a_file_that_grows_too_large(payments, tmp_path):
     assert os.listdir(tmp_path) == ["out.csv.gz"]
 
 
+@pytest.mark.parametrize("command", ["score m.diffint t.csv", "explain m.diffint t.csv --top 1"])
+def test_closed_standard_error(payments, command):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m diffint {command} 2>&-"],
+        capture_output=True,
+        cwd=payments,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout
+
+
+@pytest.mark.parametrize("above", [",,\n", "   \n", "\n"])
+def test_line_numbers_below_a_blank_beginning(run, payments, tmp_path, above):
+    path = table(tmp_path, "t.csv", f"{above}id,a,b\nx,zz,2\n")
+    assert "in line 3" in run("fit", path, "-o", tmp_path / "m", "--id", "id").err
+
+
 @pytest.mark.parametrize("stream", ["<&-", ">&-"])
 def test_a_closed_standard_stream(payments, stream):
     rows = "-" if stream == "<&-" else "t.csv"
@@ -203,9 +221,8 @@ def table_with_ids(folder, ids):
 @pytest.mark.parametrize("command", ["score", "report", "explain"])
 def test_columns_that_cannot_be_ids(run, payments, tmp_path, kind, command):
     path, out = table_with_ids(tmp_path, ODD_IDS[kind]), table(tmp_path, "out.csv", "old")
-    given = ("--id-column", "key", "--top", 1) if command == "explain" else ("--id", "key")
-    written = () if command == "explain" else ("-o", out)
-    done = run(command, payments / "m.diffint", path, *given, *written)
+    others = ("--top", 1) if command == "explain" else ("-o", out)
+    done = run(command, payments / "m.diffint", path, "--id", "key", *others)
     assert done.code == 2
     assert f"{str(path)!r}: the column 'key' of type {str(ODD_IDS[kind].type)[:30]}" in done.err
     assert "cannot be used as ids; convert it to text or numbers" in done.err

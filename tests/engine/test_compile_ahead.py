@@ -92,7 +92,7 @@ def test_a_fit_finds_all_its_kernels_in_the_cache(first):
     assert [line.split()[1] for line in output.splitlines()] == [
         "fitting",
         "compiling,",
-        "compiled",
+        "ready",
         "fitted",
     ]
     assert fit(cache) == ("nothing", scores, "")

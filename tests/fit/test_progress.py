@@ -14,12 +14,12 @@ def test_lines_without_a_terminal(capsys):
         started(3)
         done(0.5)
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["diffint: compiling, once on this machine …", "diffint: compiled in 0 s"]
+    assert lines == ["diffint: compiling, once on this machine …", "diffint: ready after 0 s"]
     with compiling_progress(1) as (_, _, waiting):
         waiting()
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "diffint: another process is compiling; waiting for it …"
-    assert lines[1] == "diffint: compiled in 0 s"
+    assert lines[1] == "diffint: ready after 0 s"
     with compiling_progress(1):
         pass  # nothing to compile
     with compiling_progress(0) as (started, done, waiting):

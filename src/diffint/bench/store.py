@@ -254,8 +254,8 @@ class Store:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(self._file), os.stat(self.path)):
                 return
-        os.close(self._file)
-        self._file, self._position = self._open(), 0
+        replaced, self._file, self._position = self._file, self._open(), 0
+        os.close(replaced)
         self._check_header()
 
     def _check_header(self) -> None:
@@ -272,7 +272,9 @@ class Store:
     def _remove_incomplete_line(self) -> None:
         """Remove an incomplete last line, left by a killed command."""
         size = os.fstat(self._file).st_size
-        if os.pread(self._file, 1, size - 1) != b"\n":
+        if size == 0:  # emptied by another program
+            os.write(self._file, _HEADER.encode())
+        elif os.pread(self._file, 1, size - 1) != b"\n":
             content = os.pread(self._file, size, 0)
             os.ftruncate(self._file, content.rfind(b"\n") + 1)
 

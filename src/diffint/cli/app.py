@@ -100,7 +100,8 @@ def main() -> None:
                 _say(f"diffint: {_message(error)}")
         finally:
             stop.finish()
-            remove_unfinished()
+            if stop.received is not None:
+                remove_unfinished()
             _flush_or_discard(sys.stdout)
             _flush_or_discard(sys.stderr)
     raise SystemExit(code)
@@ -132,12 +133,13 @@ def _watching_standard_output() -> Iterator[Callable[[], bool]]:
     try:
         copy = os.dup(sys.stdout.fileno())
         poll = select.poll()
-        poll.register(copy, 0)
+        poll.register(copy, select.POLLOUT)
     except (AttributeError, OSError, ValueError):  # no standard output, or a system without poll
         yield lambda: True
         return
     try:
-        yield lambda: any(event & select.POLLERR for _, event in poll.poll(0))
+        gone = select.POLLERR | select.POLLHUP
+        yield lambda: any(event & gone for _, event in poll.poll(0))
     finally:
         os.close(copy)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from pyarrow import ArrowException
 
 from ..core.config import PRESETS, SETTINGS
 from ..core.errors import InputError
@@ -182,15 +181,9 @@ def _read(file: TableFile, features: list[str], label: str | None, group: str | 
 
 def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
     """The labels of a batch's rows as text, so that all batches agree. → (rows,)"""
-    column = batch.column(group)
-    try:
-        labels = column.cast("string").to_numpy(zero_copy_only=False)
-    except (NotImplementedError, ArrowException) as error:
-        raise InputError(
-            f"{file.name}: the group {group!r} has type {column.type}, which cannot be compared; "
-            "name a column of text or numbers"
-        ) from error
-    missing = np.flatnonzero([label is None or not label.strip() for label in labels])
+    labels = file.ids(batch, group).cast("string").to_numpy(zero_copy_only=False)
+    no_label = ("", "nan")  # a missing number becomes the text nan
+    missing = np.flatnonzero([t is None or t.strip().lower() in no_label for t in labels])
     if len(missing):
         raise InputError(
             f"{file.name}: the group {group!r} is missing {file.where(first + int(missing[0]))}; "
@@ -216,25 +209,24 @@ def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
     if n_known < 2 or (~anomalies).sum() < 20:
         return too_few
     seed = detector.random_state
-    if groups is None:
-        train, test = train_test_split(
-            np.arange(len(frame)), test_size=_HELD_OUT, random_state=seed, stratify=anomalies
-        )
-    else:
-        folds = StratifiedGroupKFold(round(1 / _HELD_OUT), shuffle=True, random_state=seed)
-        if len(np.unique(groups)) < folds.get_n_splits():
-            return too_few
-        train, test = next(folds.split(frame, anomalies, groups))
-    normal = train[~anomalies[train]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows gives the same ones
+        if groups is None:
+            train, test = train_test_split(
+                np.arange(len(frame)), test_size=_HELD_OUT, random_state=seed, stratify=anomalies
+            )
+        else:
+            folds = StratifiedGroupKFold(round(1 / _HELD_OUT), shuffle=True, random_state=seed)
+            if len(np.unique(groups)) < folds.get_n_splits():
+                return "Too few groups to measure the accuracy."
+            train, test = next(folds.split(frame, anomalies, groups))
+        truth, normal = anomalies[test], train[~anomalies[train]]
+        if truth.all() or not truth.any():
+            return too_few
         fitted = clone(detector).fit(
             frame.iloc[normal], groups=None if groups is None else groups[normal]
         )
     scores = fitted.anomaly_score(frame.iloc[test])
-    truth = anomalies[test]
-    if truth.all() or not truth.any():
-        return too_few
     return (
         f"On {len(test):,} rows held out ({counted(int(truth.sum()), 'anomaly')}), with a fit "
         f"without them: AUROC {roc_auc_score(truth, scores):.3f}, average precision "

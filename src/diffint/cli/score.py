@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,7 +83,9 @@ def score(
     threshold = -detector.offset_
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
         id_column = id_column_of(detector, file, id_column)
-        batches = scored_batches(detector, file, id_column, jobs)
+        # A bar would be mixed with rows that are printed on the same terminal.
+        printed = output == "-" and sys.stdout is not None and sys.stdout.isatty()
+        batches = scored_batches(detector, file, id_column, jobs, show_progress=not printed)
         first = next(batches)  # before anything is written: most errors occur here
         if id_column in _COLUMNS:
             raise InputError(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 NOTHING_WRITTEN = "diffint: interrupted; no file was written"
@@ -69,7 +70,9 @@ class StopOnSignal:
     def _lost(self, unraisable: Any) -> None:
         if isinstance(unraisable.exc_value, Stopped) and self.received is not None:
             self._raises = True
-            again = threading.Timer(_RETRY_AFTER, os.kill, (os.getpid(), self.received))
+            # On Windows, os.kill would end the process without any clean-up.
+            send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
+            again = threading.Timer(_RETRY_AFTER, send, (self.received,))
             again.daemon = True
             again.start()
         elif self.received is None:  # else a consequence of being stopped

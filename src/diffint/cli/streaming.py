@@ -57,7 +57,11 @@ class ScoredBatch:
 
 
 def scored_batches(
-    detector: DiffInt, table: TableFile, id_column: str | None, n_jobs: int
+    detector: DiffInt,
+    table: TableFile,
+    id_column: str | None,
+    n_jobs: int,
+    show_progress: bool = True,
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file with scores; columns are found by name, in any order."""
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
@@ -68,7 +72,7 @@ def scored_batches(
         check_columns(table, [id_column], "should have the ids")
     columns = features + ([id_column] if id_column and id_column not in features else [])
     jobs, n_blank = resolve_jobs(n_jobs), 0
-    with rows_progress(table) as advance:
+    with rows_progress(table, show_progress) as advance:
         for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
             ids = table.ids(batch, id_column) if id_column is not None else None
@@ -96,9 +100,12 @@ def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:
 
 
 @contextmanager
-def rows_progress(table: TableFile) -> Iterator[Any]:
+def rows_progress(table: TableFile, shown: bool) -> Iterator[Any]:
     """A progress bar with rows per second and time left; without a terminal, lines on long work."""
-    if not sys.stderr.isatty():
+    if not shown:
+        yield lambda _rows: None
+        return
+    if sys.stderr is None or not sys.stderr.isatty():
         with _long_work(table) as count:
             yield count
         return

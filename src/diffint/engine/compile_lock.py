@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from .code_folder import CodeFolder
 
@@ -40,6 +41,9 @@ def compiling_alone(
             _close(lock)
 
 
+_given_up: set[Path] = set()  # in this process
+
+
 def _acquire(
     folder: CodeFolder, is_done: Callable[[], bool], waiting: Callable[[], None]
 ) -> int | None:
@@ -48,10 +52,14 @@ def _acquire(
     if lock is None:
         return None
     _open_locks.add(lock)
-    changed_at, deadline, is_told = folder.changed_at, time.monotonic() + _PATIENCE_S, False
+    patience = 0.0 if folder.path in _given_up else _PATIENCE_S
+    changed_at, deadline, is_told = folder.changed_at, time.monotonic() + patience, False
     try:
         while (is_locked := _lock(lock)) is False:
-            if is_done() or time.monotonic() > deadline:
+            if is_done():
+                break
+            if time.monotonic() > deadline:
+                _given_up.add(folder.path)  # its holder hangs: other kernels do not wait again
                 break
             if not is_told:
                 waiting()

@@ -64,7 +64,7 @@ def compiling_progress(verbose: int) -> Iterator[CompilingProgress]:
             lambda: print_start(_WAITING),
         )
         if start_times:
-            _print(f"compiled in {time.perf_counter() - start_times[0]:.0f} s")
+            _print(f"ready after {time.perf_counter() - start_times[0]:.0f} s")
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn

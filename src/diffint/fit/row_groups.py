@@ -3,9 +3,10 @@
 Scores of rows left out of training say how new rows will score only if no copy of them was trained
 on. Rows of one group are therefore left out together, and count as one row when the threshold is
 computed. Without groups from the user, copies are found here: rows that are equal, or far closer to
-each other than to any other row, if all of them occur about equally often, or nearly all a multiple
-of twice, three times, and so on. Independent rows that agree by chance or come from small clusters
-differ more in how often they occur. They are not grouped: new rows will be like them too.
+each other than to any other row, if all of them occur about equally often, or nearly all an even
+number of times, or a multiple of three, and so on. Independent rows that agree by chance, or come
+from small clusters, differ more in how often they occur. They are not grouped: new rows will be
+like them too.
 
 Other rows may depend on each other as well: equal rows with values that occur nowhere else, rows
 that share such values in many columns, and rows that are somewhat closer to each other. They cannot
@@ -64,12 +65,12 @@ class RowGroups(NamedTuple):
 def find_row_groups(x: Floats) -> RowGroups:
     """The groups of copied rows in a table, and signs of others. x: (rows, features)"""
     codes = _numbered(x)
-    counts, different = np.bincount(codes), x[_first_of(codes)]
-    are_copies = counts.max() > 1 and _are_copies(counts) and not _is_design(different)
-    near, close = _near_rows(different, len(x))
+    counts, first = np.bincount(codes), _first_of(codes)
+    are_copies = counts.max() > 1 and _are_copies(counts) and not _is_design(x, first)
+    near, close = _near_rows(x, first)
     # Rows that are equal by chance stay apart.
     together = are_copies | (np.bincount(near)[near] > 1)
-    groups = np.where(together[codes], near[codes], len(different) + np.arange(len(x)))
+    groups = np.where(together[codes], near[codes], len(first) + np.arange(len(x)))
     groups = np.unique(groups, return_inverse=True)[1].ravel()
     n_copies = len(x) - int(groups.max()) - 1
     return RowGroups(groups, n_copies, 0 if n_copies else _n_sharing(x), close)
@@ -78,7 +79,7 @@ def find_row_groups(x: Floats) -> RowGroups:
 # --- Equal rows --------------------------------------------------------------------------------
 
 
-def _numbered(x: Floats) -> Codes:
+def _numbered(x: NDArray[Any]) -> Codes:
     """(rows,) a number for each row, the same for equal rows; missing values equal each other."""
     from pandas import factorize
     from pandas.util import hash_array
@@ -120,9 +121,9 @@ def _are_copies(counts: NDArray[np.intp]) -> bool:
     return any((counts % m == 0).mean() >= _MULTIPLES_SHARE for m in range(2, largest + 1))
 
 
-def _is_design(different: Floats) -> bool:
+def _is_design(x: Floats, different: Codes) -> bool:
     """Whether rows are the combinations of the columns' values: an experiment, hours of a week."""
-    numbers = [len(np.unique(column)) for column in different.T]
+    numbers = [len(np.unique(column[different])) for column in x.T]
     varying = [n for n in numbers if n > 1]
     return len(varying) > 1 and len(different) >= _DESIGN_SHARE * float(
         np.prod(varying, dtype=float)
@@ -141,7 +142,7 @@ def _n_sharing(x: Floats) -> int:
     if len(repeating) < _FEWEST_SHARED_COLUMNS:
         return 0
     table = np.stack(repeating, axis=1)
-    codes = _numbered(table.astype(np.float64))
+    codes = _numbered(table)
     own = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     for column in table[_first_of(codes)].T:
         own += np.bincount(column)[column] == 1
@@ -152,19 +153,19 @@ def _n_sharing(x: Floats) -> int:
 # --- Near rows ---------------------------------------------------------------------------------
 
 
-def _near_rows(different: Floats, n_rows: int) -> tuple[Codes, int]:
-    """Groups of nearly equal rows (rows,), and the size of groups of rows that are only close.
+def _near_rows(x: Floats, different: Codes) -> tuple[Codes, int]:
+    """Groups of nearly equal rows, and the size of groups of rows that are only close.
 
-    different: (rows, features) the table of `n_rows` rows without its equal rows
+    x: (rows, features); different: (values,) one of each set of equal rows → groups (values,)
     """
     alone = np.arange(len(different))
     if len(different) < _FEWEST_ROWS:
         return alone, 0
-    all_rows = len(different) <= _MOST_ROWS  # copies in more rows hardly change a row's score
-    if not all_rows:
-        different = different[np.random.default_rng(0).permutation(len(different))[:_MOST_ROWS]]
+    all_rows, n_rows = len(different) <= _MOST_ROWS, len(x)
+    if not all_rows:  # copies among more rows hardly change a row's score
+        different = np.random.default_rng(0).permutation(different)[:_MOST_ROWS]
         n_rows = _MOST_ROWS
-    rows = _comparable(different, n_rows)
+    rows = _comparable(x[different], n_rows)
     clustering, size = _clustering(rows)
     usual = len(rows) >= _FEW_ROWS and size < _USUAL_GROUP
     if clustering < (_SUSPICIOUS if usual else _CLEAR):

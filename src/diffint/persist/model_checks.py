@@ -36,7 +36,7 @@ def check_model(model: FittedModel) -> None:
     if model.calibration.kind not in CALIBRATIONS:
         raise ModelFileError("the model has no usable calibration")
     sizes = model.calibration.group_sizes
-    # There are as many groups of a size as whole multiples of it.
+    # The number of scores from groups of one size is a multiple of that size.
     if (
         not _within(sizes, 1, len(sizes))
         or (np.bincount(sizes)[1:] % np.arange(1, sizes.max() + 1)).any()

@@ -85,7 +85,11 @@ class TableFile:
             raise self._unreadable(error) from error
         self.columns = list(self._source.names)
         self.n_rows: int | None = self._source.n_rows
-        self._check_columns()
+        try:
+            self._check_columns()
+        except InputError:
+            self._stream.close()
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -195,9 +199,11 @@ class TableFile:
         with pyarrow.input_stream(self.path, compression=self.format.compression) as stream:
             text = io.TextIOWrapper(stream, self.options.encoding, "replace", newline="")
             reader = csv.reader(text, delimiter=self._separator)
+            found_header = False
             try:
                 for cells in reader:
-                    if cells or len(self.columns) == 1:
+                    found_header |= any(cell.strip() for cell in cells)
+                    if found_header and (cells or len(self.columns) == 1):
                         yield reader.line_num, cells or [""]
             except csv.Error:  # a cell that is too long: the line is unknown
                 return
