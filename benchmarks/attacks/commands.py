@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -31,6 +32,7 @@ from diffint import DiffInt
 
 OLD = b"the old content"
 ROWS = 20_000
+LONGEST_FINISH = 1.0  # seconds for which a command that is about to end may go on
 LONGEST_END = 10.0  # seconds from the signal to the end of the process
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 BEFORE_THE_COMMAND = ("diffint/__init__.py", "diffint/__main__.py", "diffint/cli/__init__.py")
@@ -190,6 +192,7 @@ NAMES = (
     "untrue words",
     "half-written",
     "leftovers",
+    "lost signals",
     "hangs",
 )
 
@@ -212,11 +215,13 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
             folder, number = Path(base, str(i)), rng.choice(SIGNALS)
             moment = rng.uniform(0, durations[k])
             started, process = time.perf_counter(), start(command, folder)
+            sent = math.inf
             try:
                 process.wait(moment)
                 durations[k] = time.perf_counter() - started  # it was shorter than expected
             except subprocess.TimeoutExpired:
                 process.send_signal(number)
+                sent = time.perf_counter()
             counts["tried"] += 1
             try:
                 _, said = process.communicate(timeout=LONGEST_END)
@@ -226,6 +231,8 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
                 found = ["hangs"]
             else:
                 found = look_at(command, folder, process.returncode, said.decode(), number)
+                if process.returncode == 0 and time.perf_counter() - sent > LONGEST_FINISH:
+                    found.append("lost signals")
             for name in found:
                 counts[name] += 1
             if verbose and set(found) - {"finished", "stopped", "before the start"}:

@@ -1,7 +1,6 @@
 """Interpretable anomaly detection for numerical tables."""
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
     from .core.config import Config
     from .core.errors import (
@@ -45,7 +44,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name not in __all__:

@@ -122,9 +122,13 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy", "diffint.cli.bench", "diffint.estimator"])
+@pytest.mark.parametrize(
+    "module", ["threading", "typer", "numpy", "diffint.cli.bench", "diffint.estimator"]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupt_during_imports_is_one_line(module, number):
+    if module == "threading" and number != signal.SIGINT:
+        pytest.skip("too early: the process ends by the signal itself")
     code = INTERRUPTED_IMPORT.format(module=module, number=int(number))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == "diffint: interrupted; no file was written\n"

@@ -1,5 +1,7 @@
 """The `diffint` command, one file per subcommand."""
 
+NOTHING_WRITTEN = "diffint: interrupted; no file was written"
+
 
 def main() -> None:
     """Run the command as a process of its own, with stop signals handled to its very end.
@@ -7,9 +9,15 @@ def main() -> None:
     `app.main` runs it inside another program. Imports are inside: the first one is quick and
     handles stop signals while the others take their time.
     """
-    from .signals import end_on_stop_signals
+    import os
 
-    end_on_stop_signals()
+    try:
+        from .signals import end_on_stop_signals
+
+        end_on_stop_signals()
+    except KeyboardInterrupt:
+        os.write(2, f"{NOTHING_WRITTEN}\n".encode())
+        os._exit(130)
     from .app import main as run
 
     try:

@@ -25,7 +25,7 @@ from ..tables.atomic_write import (
     listing_written_files,
     remove_unfinished,
 )
-from . import bench
+from . import NOTHING_WRITTEN, bench
 from .constraints import constraints
 from .demo import demo
 from .explain import explain
@@ -33,7 +33,7 @@ from .fit import fit
 from .info import info
 from .report import report
 from .score import score
-from .signals import NOTHING_WRITTEN, StopOnSignal, Stopped, handling_stop_signals
+from .signals import StopOnSignal, Stopped, handling_stop_signals
 
 app = typer.Typer(
     name="diffint",

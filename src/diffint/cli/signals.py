@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-NOTHING_WRITTEN = "diffint: interrupted; no file was written"
+from . import NOTHING_WRITTEN
+
 _STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all exist on every system
 _PATIENCE = 2.0  # seconds after the first signal from which another one ends the process at once
 _RETRY_AFTER = 0.01  # seconds
@@ -35,18 +36,20 @@ class StopOnSignal:
     """A handler that raises `Stopped` once, for the first signal between `start` and `finish`.
 
     Further signals do not disturb the clean-up; if it takes longer than two seconds, they end the
-    process at once. An exception in a destructor or a callback is lost: then the signal is sent
-    again.
+    process at once. Python and some libraries print an exception in a destructor or a callback and
+    go on: then the signal is sent again instead.
     """
 
     def __init__(self, last_act: Callable[[], None]) -> None:
         """last_act: called before the process is ended at once."""
         self.received: int | None = None
         self._last_act, self._raises, self._since = last_act, False, 0.0
+        self._hooks = sys.unraisablehook, sys.excepthook
 
     def start(self) -> None:
         """Raise `Stopped` from now on, also for a signal that came before."""
-        self._previous_hook, sys.unraisablehook = sys.unraisablehook, self._lost
+        self._hooks = sys.unraisablehook, sys.excepthook
+        sys.unraisablehook, sys.excepthook = self._unraisable, self._uncaught
         self._raises = True
         if self.received is not None:
             self(self.received)
@@ -54,7 +57,7 @@ class StopOnSignal:
     def finish(self) -> None:
         """Raise nothing any more."""
         self._raises = False
-        sys.unraisablehook = getattr(self, "_previous_hook", sys.unraisablehook)
+        sys.unraisablehook, sys.excepthook = self._hooks
 
     def __call__(self, number: int, _frame: object = None) -> None:
         """Handle a signal."""
@@ -67,16 +70,24 @@ class StopOnSignal:
             self._last_act()
             os._exit(128 + self.received)
 
-    def _lost(self, unraisable: Any) -> None:
-        if isinstance(unraisable.exc_value, Stopped) and self.received is not None:
+    def _unraisable(self, found: Any) -> None:
+        if not self._is_sent_again(found.exc_value):
+            self._hooks[0](found)
+
+    def _uncaught(self, kind: Any, error: BaseException, trace: Any) -> None:
+        if not self._is_sent_again(error):
+            self._hooks[1](kind, error, trace)
+
+    def _is_sent_again(self, error: BaseException | None) -> bool:
+        """Send the signal of a lost exception again. → whether the error need not be printed"""
+        if isinstance(error, Stopped) and self.received is not None:
             self._raises = True
             # On Windows, os.kill would end the process without any clean-up.
             send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
             again = threading.Timer(_RETRY_AFTER, send, (self.received,))
             again.daemon = True
             again.start()
-        elif self.received is None:  # else a consequence of being stopped
-            self._previous_hook(unraisable)
+        return self.received is not None  # other errors are a consequence of being stopped
 
 
 def end_on_stop_signals(quietly_with: Any = None) -> None:
