@@ -30,6 +30,10 @@ def run_row_blocks(work: Work, x: NDArray[Any], n_jobs: int) -> None:
         for start in range(0, n_rows, _MOST_ROWS):
             _call(work, x, start, min(_MOST_ROWS, n_rows - start))
         return
+    # The first rows alone: code that is not compiled yet is compiled in this thread, which signals
+    # interrupt, and not by several threads.
+    _call(work, x, 0, _FEWEST_ROWS)
+    n_rows -= _FEWEST_ROWS
     size = -(-n_rows // (n_jobs * _BLOCKS_PER_THREAD * _FEWEST_ROWS)) * _FEWEST_ROWS
     size = min(size, _MOST_ROWS)
     n_blocks = -(-n_rows // size)
@@ -40,7 +44,7 @@ def run_row_blocks(work: Work, x: NDArray[Any], n_jobs: int) -> None:
         try:
             while (block := next(blocks)) < n_blocks and not failures:
                 start = block * size
-                _call(work, x, start, min(size, n_rows - start))
+                _call(work, x, _FEWEST_ROWS + start, min(size, n_rows - start))
         except BaseException as failure:
             failures.append(failure)
 
