@@ -11,8 +11,10 @@ import pytest
 
 from diffint import DiffInt
 
-# A shell that starts the suite in the background has it ignore interrupts; some tests send them.
+# A shell that starts the suite in the background, or nohup, has it ignore signals that tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 QUICK = {"n_units": 16, "hidden_width": 16, "epochs": 5, "n_members": 2, "random_state": 0}
 
