@@ -158,7 +158,8 @@ def look_at(
         found.append("stopped")
     if code != 0 and code not in stopped_codes:
         found.append("wrong exit codes")
-    lines = [line for line in said.splitlines() if not line.startswith("Note: ")]
+    # Notes and lines of progress may come before the line that says what happened.
+    lines = [line for line in said.splitlines() if not line.startswith(PROGRESS)]
     if "Traceback" in said and found[0] != "before the start":
         found.append("tracebacks")
     elif found[0] == "stopped" and number != signal.SIGKILL and len(lines) != 1:
@@ -182,6 +183,10 @@ def look_at(
     return found
 
 
+PROGRESS = (
+    "Note: ",
+    *(f"diffint: {word}" for word in ("fitting", "fitted", "compiling", "ready", "scor")),
+)
 NAMES = (
     "finished",
     "stopped",
@@ -202,6 +207,11 @@ def attack(count: int, seed: int, verbose: bool = False) -> dict[str, int]:
 
     Only ``finished``, ``stopped`` and ``before the start`` may be above 0.
     """
+    # nohup and shells that start a program in the background have it ignore signals; commands would
+    # inherit that.
+    for number in SIGNALS:
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
     rng = random.Random(seed)
     counts = {"tried": 0, **dict.fromkeys(NAMES, 0)}
     with tempfile.TemporaryDirectory() as base:
