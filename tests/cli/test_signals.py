@@ -162,3 +162,24 @@ def test_an_interrupt_after_a_file_was_written_says_so(
     assert done.code == 130
     assert f"diffint: interrupted; already written: {str(output)!r}\n" in done.err
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_library_that_swallows_the_exception_does_not_keep_the_process():
+    code = """
+import os, signal, time
+from diffint.cli import signals
+signals._LONGEST_END = 0.3
+stop = signals.StopOnSignal(last_act=lambda: os.write(1, b"last act"))
+with signals.handling_stop_signals(stop):
+    stop.start()
+    signal.setitimer(signal.ITIMER_REAL, 20)  # the test ends also if this fails
+    os.write(1, b"ready ")
+    while True:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.01)
+        except BaseException:
+            pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (143, "ready last act")

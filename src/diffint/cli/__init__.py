@@ -24,4 +24,6 @@ def main() -> None:
         run()
     except SystemExit as ended:
         end_on_stop_signals(quietly_with=ended.code)
+        if isinstance(ended.code, int) and ended.code > 128:
+            os._exit(ended.code)  # stopped: do not wait for threads that are still at work
         raise

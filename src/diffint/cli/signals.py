@@ -17,6 +17,7 @@ from . import NOTHING_WRITTEN
 _STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not all exist on every system
 _PATIENCE = 2.0  # seconds after the first signal from which another one ends the process at once
 _RETRY_AFTER = 0.01  # seconds
+_LONGEST_END = 5.0  # seconds after which the process ends without waiting for the clean-up
 
 
 class Stopped(BaseException):
@@ -36,14 +37,16 @@ class StopOnSignal:
     """A handler that raises `Stopped` once, for the first signal between `start` and `finish`.
 
     Further signals do not disturb the clean-up; if it takes longer than two seconds, they end the
-    process at once. Python and some libraries print an exception in a destructor or a callback and
-    go on: then the signal is sent again instead.
+    process at once, and after five seconds it ends by itself: a library may have swallowed the
+    exception. Python and some libraries print an exception in a destructor or a callback and go on:
+    then the signal is sent again instead.
     """
 
     def __init__(self, last_act: Callable[[], None]) -> None:
         """last_act: called before the process is ended at once."""
         self.received: int | None = None
         self._last_act, self._raises, self._since = last_act, False, 0.0
+        self._end: threading.Timer | None = None
         self._hooks = sys.unraisablehook, sys.excepthook
 
     def start(self) -> None:
@@ -57,18 +60,26 @@ class StopOnSignal:
     def finish(self) -> None:
         """Raise nothing any more."""
         self._raises = False
+        if self._end is not None:
+            self._end.cancel()
         sys.unraisablehook, sys.excepthook = self._hooks
 
     def __call__(self, number: int, _frame: object = None) -> None:
         """Handle a signal."""
         if self.received is None:
             self.received, self._since = number, time.monotonic()
+            self._end = threading.Timer(_LONGEST_END, self._end_at_once)
+            self._end.daemon = True
+            self._end.start()
         if self._raises:
             self._raises = False
             raise Stopped(self.received)
         if time.monotonic() - self._since > _PATIENCE:
-            self._last_act()
-            os._exit(128 + self.received)
+            self._end_at_once()
+
+    def _end_at_once(self) -> None:
+        self._last_act()
+        os._exit(128 + (self.received or 0))
 
     def _unraisable(self, found: Any) -> None:
         if not self._is_sent_again(found.exc_value):
