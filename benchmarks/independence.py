@@ -26,6 +26,7 @@ import numpy as np
 from diffint import DiffInt
 from diffint.core.errors import CalibrationWarning
 from diffint.fit.row_groups import find_row_groups
+from result_lines import emit
 
 N_FEATURES, NEW_ROWS = 8, 4_000
 RATES = (0.05, 0.01)
@@ -152,13 +153,6 @@ def training_rows(path: Path) -> np.ndarray:
     with np.load(path, allow_pickle=True) as file:
         rows = file["train"] if "train" in file else file["X"][file["y"] == 0]
     return np.asarray(rows, dtype=np.float64)
-
-
-def emit(lines: list[str], *more: str) -> None:
-    """Print lines and add them to `lines` for the file."""
-    for line in more:
-        print(line, flush=True)
-        lines.append(line)
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ import torch
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
 from diffint.tables.datasets import adbench_files, read_adbench
+from result_lines import emit
 from score_search import TorchScore, follow_gradient
 from soundness_shapes import REGIONS as REGIONS_PER_SHAPE
 from soundness_shapes import Outcome, check_shapes
@@ -275,13 +276,6 @@ def check_many_shapes(count: int, jobs: int, lines: list[str]) -> int:
             emit(lines, "", outcome.worst)
     emit(lines, "")
     return sum(o.broken for o in outcomes)
-
-
-def emit(lines: list[str], *more: str) -> None:
-    """Print lines and add them to `lines` for the file."""
-    for line in more:
-        print(line, flush=True)
-        lines.append(line)
 
 
 def main() -> None:

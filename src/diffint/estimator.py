@@ -319,10 +319,13 @@ array([ 1, -1])
 
     def explain(self, X: Any) -> LocalExplanation:
         """Why rows score as they do: nearest pattern, violated ranges, responsible features."""
+        return self._explain(X, -self.offset_)
+
+    def _explain(self, X: Any, threshold: float) -> LocalExplanation:
         from .explain.local_explanation import explain_rows
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return explain_rows(self.prepared, table, -self.offset_, jobs, index_of(X))
+        return explain_rows(self.prepared, table, threshold, jobs, index_of(X))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
         """For each flagged row the smallest set of changes found after which it is not flagged.
@@ -333,11 +336,13 @@ array([ 1, -1])
         max_changes : int, default=3
             Largest number of features to change.
         """
+        return self._nearest_normal(X, -self.offset_, max_changes)
+
+    def _nearest_normal(self, X: Any, threshold: float, max_changes: int) -> NearestNormal:
         from .explain.nearest_normal import nearest_normal
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        prepared, threshold = self.prepared, -self.offset_
-        return nearest_normal(prepared, table, threshold, max_changes, jobs, index_of(X))
+        return nearest_normal(self.prepared, table, threshold, max_changes, jobs, index_of(X))
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box.

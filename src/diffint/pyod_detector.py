@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from pyod.models.base import BaseDetector
 from sklearn.utils.validation import check_is_fitted
 
-from .core.checks import resolve_jobs
 from .core.config import RECOMMENDED, RUN_SETTINGS, SETTINGS, parameters_section
-from .core.row_labels import index_of
 from .estimator import DiffInt
 
 if TYPE_CHECKING:
@@ -122,11 +120,7 @@ decision_scores_, threshold_, labels_
 
         A row is flagged above `threshold_`. p-values are based on the training rows.
         """
-        from .explain.local_explanation import explain_rows
-
-        detector = self._fitted()
-        table, jobs = detector._read(X), resolve_jobs(detector.n_jobs)
-        return explain_rows(detector.prepared, table, float(self.threshold_), jobs, index_of(X))
+        return self._fitted()._explain(X, float(self.threshold_))
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
         """For each row above `threshold_` the smallest set of changes found that makes it normal.
@@ -137,12 +131,7 @@ decision_scores_, threshold_, labels_
         max_changes : int, default=3
             Largest number of features to change.
         """
-        from .explain.nearest_normal import nearest_normal
-
-        detector = self._fitted()
-        table, jobs = detector._read(X), resolve_jobs(detector.n_jobs)
-        threshold = float(self.threshold_)
-        return nearest_normal(detector.prepared, table, threshold, max_changes, jobs, index_of(X))
+        return self._fitted()._nearest_normal(X, float(self.threshold_), max_changes)
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box."""
