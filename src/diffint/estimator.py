@@ -157,8 +157,8 @@ array([ 1, -1])
             A label of any type per row, for rows that are not independent: measurements of one
             subject, machine or day have the same label. Rows of one group are never split between
             training and calibration and count once in the threshold, so that false-positive rate
-            and p-values hold for rows of new groups. By default, rows that are equal or nearly
-            equal are groups; if these are independent, give every row a label of its own.
+            and p-values hold for rows of new groups. By default, copies of rows are found and
+            are groups; if these are independent, give every row a label of its own.
 
         Returns
         -------

@@ -201,13 +201,13 @@ def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
     from ..fit.row_groups import find_row_groups
 
     anomalies, groups = rows.anomalies, rows.groups
-    if groups is None:  # copies of training rows would make the accuracy look better than it is
-        found = find_row_groups(rows.values)
-        groups = found.codes if found.n_copies else None
     n_known = int(anomalies.sum())
     too_few = f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     if n_known < 2 or (~anomalies).sum() < 20:
         return too_few
+    if groups is None:  # copies of training rows would make the accuracy look better than it is
+        found = find_row_groups(rows.values)
+        groups = found.codes if found.n_copies else None
     seed = detector.random_state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows gives the same ones
