@@ -97,6 +97,8 @@ array([ 1, -1])
         scaling: str = RECOMMENDED.scaling,
         init: str = RECOMMENDED.init,
         error: str = RECOMMENDED.error,
+        missing: str = RECOMMENDED.missing,
+        kept_rows: int = RECOMMENDED.kept_rows,
         epochs: int | str = RECOMMENDED.epochs,
         learning_rate: float = RECOMMENDED.learning_rate,
         schedule: str = RECOMMENDED.schedule,
@@ -120,6 +122,8 @@ array([ 1, -1])
         self.scaling = scaling
         self.init = init
         self.error = error
+        self.missing = missing
+        self.kept_rows = kept_rows
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.schedule = schedule

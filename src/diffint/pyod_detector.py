@@ -58,6 +58,8 @@ decision_scores_, threshold_, labels_
         scaling: str = RECOMMENDED.scaling,
         init: str = RECOMMENDED.init,
         error: str = RECOMMENDED.error,
+        missing: str = RECOMMENDED.missing,
+        kept_rows: int = RECOMMENDED.kept_rows,
         epochs: int | str = RECOMMENDED.epochs,
         learning_rate: float = RECOMMENDED.learning_rate,
         schedule: str = RECOMMENDED.schedule,
@@ -80,6 +82,8 @@ decision_scores_, threshold_, labels_
         self.scaling = scaling
         self.init = init
         self.error = error
+        self.missing = missing
+        self.kept_rows = kept_rows
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.schedule = schedule

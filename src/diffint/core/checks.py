@@ -28,15 +28,19 @@ def check_count(value: object, things: str) -> int:
     return int(value)
 
 
-def check_whole(name: str, value: object, otherwise: str = "", at_most: int | None = None) -> int:
-    """A whole number of at least 1, as a Python int."""
+def check_whole(
+    name: str, value: object, otherwise: str = "", at_least: int = 1, at_most: int | None = None
+) -> int:
+    """A whole number within the limits, as a Python int."""
     if (
         isinstance(value, bool)
         or not isinstance(value, numbers.Integral)
-        or value < 1
+        or value < at_least
         or (at_most is not None and int(value) > at_most)
     ):
-        requirement = "of at least 1" if at_most is None else f"from 1 to {at_most:,}"
+        requirement = f"of at least {at_least}"
+        if at_most is not None:
+            requirement = f"from {at_least} to {at_most:,}"
         alternative = f", or {otherwise}" if otherwise else ""
         raise InputError(
             f"{name}={repr(value)[:40]} must be a whole number {requirement}{alternative}"

@@ -7,6 +7,7 @@ generated from it.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -119,11 +120,13 @@ class Config:
         "Use 'certified' if you need `certify`; compare its accuracy with 'free' on your table.",
     )
     scaling: str = _setting(
-        "minmax",
+        "adaptive",
         *_choice(*SCALERS),
-        "How features are scaled: to [-1, 1], to [0, 1], to mean 0 and deviation 1, or not at all.",
-        "'standard' and 'none' do not clip values to the training range; they are meant for "
-        "comparisons.",
+        "How features are scaled: 'adaptive' and 'minmax' to [-1, 1], the former along a curve "
+        "where a feature has long tails; 'unit' to [0, 1]; 'standard' to mean 0 and deviation 1; "
+        "or not at all.",
+        "'minmax' if extremes matter more than the order of values. 'standard' and 'none' do not "
+        "clip values to the training range; they are meant for comparisons.",
     )
     init: str = _setting(
         "data",
@@ -138,11 +141,27 @@ class Config:
         "the end of the range.",
         "Keep 'unclipped' unless you reproduce the paper.",
     )
+    missing: str = _setting(
+        "signal",
+        *_choice("signal", "ignored"),
+        "What a missing cell means: 'signal' adds to the score where training rows hardly ever "
+        "miss the value, and is neutral elsewhere; 'ignored' leaves the cell out.",
+        "'ignored' if values will be missing at random in new rows but not in training rows.",
+    )
+    kept_rows: int = _setting(
+        500,
+        "int",
+        partial(check_whole, at_least=0, at_most=1_000_000),
+        "Training rows that each member keeps in the model; the distance from the nearest of them "
+        "is part of the score.",
+        "0 if no training rows may be stored; the detector is then a little less accurate.",
+    )
     epochs: int | str = _setting(
         "auto",
         "int or 'auto'",
         _whole_or("auto"),
-        "Passes over the training rows; 'auto' means 100, or fewer to make about 1,000 steps.",
+        "Passes over the training rows; 'auto' means about 1,500 steps up to 4,000 rows, and up to "
+        "4,000 steps for more, but at most 400 passes.",
         "Raise it when a warning says that the loss did not fall or the intervals did not move.",
     )
     learning_rate: float = _setting(
@@ -181,7 +200,7 @@ class Config:
         "Raise it when a warning says that the intervals hardly moved.",
     )
     coverage_weight: float = _setting(
-        0.2,
+        0.05,
         "float",
         partial(check_real, at_least=0.0),
         "Weight of the loss term that fits intervals tightly around the rows of their boxes (λ).",
@@ -220,7 +239,9 @@ class Config:
             batch_size = 64 if n_rows <= 10_000 else 256
         if epochs == "auto":
             steps_per_epoch = -(-n_trained // int(batch_size))
-            epochs = min(_MAX_EPOCHS, max(1, round(_ENOUGH_STEPS / steps_per_epoch)))
+            steps = _FEW_STEPS * math.sqrt(max(n_trained / _FEW_ROWS, 1.0))
+            epochs = round(min(steps, _MANY_STEPS) / steps_per_epoch)
+            epochs = min(max(epochs, 1), _MAX_EPOCHS)
         return replace(self, batch_size=batch_size, epochs=epochs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,10 +254,9 @@ class Config:
         return tuple(f.name for f in fields(cls))
 
 
-# More steps than this hardly improve the accuracy of the recommended configuration
-# (docs/results/training_length.md).
-_ENOUGH_STEPS = 1_000
-_MAX_EPOCHS = 100
+# More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
+_FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000
+_MAX_EPOCHS = 400
 
 
 def paper_batch_size(n_rows: int) -> int:
@@ -255,8 +275,11 @@ RECOMMENDED = Config()
 PAPER = replace(
     RECOMMENDED,
     n_members=1,
+    scaling="minmax",
     init="gaussian",
     error="clipped",
+    missing="ignored",
+    kept_rows=0,
     epochs=1000,
     learning_rate=5e-5,
     schedule="constant",

@@ -45,6 +45,14 @@ class Member(Immutable):
         most important sides, among those that have a value in each.
     coverage_rows: number of rows used for measuring; coverage_held_out: whether the member was
         trained without them.
+    kept_rows: (kept, features) training rows, in standard deviations of the scaled features; rows
+        are compared with the nearest of them. Empty if the configuration keeps none.
+    kept_weight: (features,) 1 / standard deviation of each scaled feature.
+    distance_weight: how much the distance from the nearest kept row counts beside the error.
+    missing_error: (features,) what a missing cell counts as an error; 0 if missing cells are
+        ignored.
+    missing_surprise: (features,) what it counts besides if everything else is missing too: times
+        the cube of the missing share of all surprise. 0 where missing cells are common.
     history: (epochs,) training loss.
     center_movement, half_width_movement: mean distance from the start, in scaled units.
     n_rows: training rows of this member.
@@ -69,6 +77,11 @@ class Member(Immutable):
     joint_coverage: Array32
     coverage_rows: int
     coverage_held_out: bool
+    kept_rows: Array32
+    kept_weight: Array32
+    distance_weight: float
+    missing_error: NDArray[np.float64]
+    missing_surprise: NDArray[np.float64]
     history: NDArray[np.float64]
     center_movement: float
     half_width_movement: float

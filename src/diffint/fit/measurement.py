@@ -14,6 +14,7 @@ from ..engine.interface import TrainedMember, TrainingRun
 from ..explain.importance import box_tightness, label_free_importance
 from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
+from .score_parts import Kept, keep_rows, n_kept, weigh_parts
 from .unit_matching import stabilities
 
 _COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted, to find patterns
@@ -28,6 +29,7 @@ def measure_members(
     left_out: list[Rows],
     runs: list[TrainingRun],
     trained: list[TrainedMember],
+    n_jobs: int = 1,
 ) -> tuple[Member, ...]:
     """Build one member for every trained network.
 
@@ -39,26 +41,33 @@ def measure_members(
         for scaler, t in zip(scalers, trained, strict=True)
     ]
     stability = stabilities([b[0] for b in bounds], [b[1] for b in bounds], scalers[0].span)
-    members = []
+    members, unknown = [], []
+    count = n_kept(config, train, left_out)
     for i, (scaler, result, run) in enumerate(zip(scalers, trained, runs, strict=True)):
         rng = np.random.default_rng(i)
         everything = np.concatenate([train[i], left_out[i]])
         counted = x[at_most(everything, _COUNTED_ROWS, rng)]
         left_out_sample = x[at_most(left_out[i], _MEASURED_ROWS, rng)]
         train_sample = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
+        kept = keep_rows(x, train[i], run.rows, scaler, config, count, rng)
+        others = np.setdiff1d(train[i], kept.indices)
+        unknown.append(left_out[i] if len(left_out[i]) else others if len(others) else train[i])
         members.append(
             _measure_member(
                 config,
                 scaler,
                 result,
                 stability[i].astype(np.float32),
+                kept,
                 rows=run.rows,
                 train_sample=train_sample,
                 left_out_sample=left_out_sample,
                 counted=counted,
             )
         )
-    return tuple(members)
+    known = np.union1d(train[0], left_out[0])
+    missing_share = np.isnan(x[known]).mean(axis=0)
+    return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs)
 
 
 def _measure_member(
@@ -66,6 +75,7 @@ def _measure_member(
     scaler: Scaler,
     result: TrainedMember,
     stability: NDArray[np.float32],
+    kept: Kept,
     *,
     rows: NDArray[np.float32],
     train_sample: NDArray[np.float32],
@@ -117,6 +127,11 @@ def _measure_member(
         joint_coverage=joint_coverages(measured, boxes.lower, boxes.upper, importance),
         coverage_rows=len(measured),
         coverage_held_out=held_out,
+        kept_rows=kept.rows,
+        kept_weight=kept.weight,
+        distance_weight=0.0,
+        missing_error=np.zeros(len(kept.weight)),
+        missing_surprise=np.zeros(len(kept.weight)),
         history=result.history,
         center_movement=float(np.abs(center - result.start.center).mean()),
         half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),

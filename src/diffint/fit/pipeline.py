@@ -171,7 +171,7 @@ class _SplitTask:
         _warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
         members = measure_members(
-            x, config, self.scalers, split.train, split.left_out, self.runs, trained
+            x, config, self.scalers, split.train, split.left_out, self.runs, trained, n_jobs
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])

@@ -21,6 +21,8 @@ from .score_layout import (
     CELLS,
     CENTER,
     CODE,
+    CURVE,
+    CURVES,
     DOUBLES,
     EXPONENT,
     FEATURES,
@@ -30,6 +32,8 @@ from .score_layout import (
     ITEM,
     LOWER,
     MEMBERS,
+    N_DOUBLES,
+    N_SINGLE,
     OUTPUT,
     OUTPUTS,
     TARGET,
@@ -40,7 +44,7 @@ from .score_layout import (
     UPPER,
 )
 from .score_row_loops import smallest_product
-from .score_scaling import doubles_at, read_tile, scale_row, scale_tile
+from .score_scaling import back_along_curve, doubles_at, read_tile, scale_row, scale_tile
 
 _ZERO = np.float32(0.0)
 _TINY = np.float32(np.finfo(np.float32).tiny)
@@ -208,4 +212,11 @@ def _add_responsibility(target, output, doubles, start, cells, expected, respons
         distance = abs(value - output_value) + BEYOND_WEIGHT * abs(value - nearest)
         responsibility[j] += distance if distance == distance else 0.0  # 0 for a missing cell
         original = output_value * factor[j] + offset[j]
+        expected[j] += min(max(original, -LARGEST_ORIGINAL), LARGEST_ORIGINAL)
+    single = start + N_DOUBLES * cells
+    curves = int(doubles[single + CURVES])
+    for i in range(curves):
+        curve = single + N_SINGLE + i * CURVE
+        j = int(doubles[curve])
+        original = back_along_curve(doubles, curve, np.float64(output[j]))
         expected[j] += min(max(original, -LARGEST_ORIGINAL), LARGEST_ORIGINAL)

@@ -16,18 +16,21 @@ from ...core.config import Config
 from ...core.constants import MEMBERSHIP_FLOOR
 from ...core.errors import InputError
 from ...core.model import Member
+from ...core.scaling.curves import MOST_KNOTS
 from . import explain_kernel, intervals, score_kernel, score_layout
+from .product_tile import LANES
 from .row_blocks import run_row_blocks
-from .score_tiles import BOUNDED_ROWS, SUM_ROWS
+from .score_tiles import BOUNDED_ROWS, DISTANCE_ROWS, SUM_ROWS
 
 _FIRST_FLOAT = 16  # members start here; floats[0] is the bound on 1/membership
+_FAR = np.float32(1e30)
 _NO_FLOATS = np.empty((0, 0), dtype=np.float32)
 _NO_DOUBLES = np.empty((0, 0))
 
 assert (
     score_layout.TILE_ROWS % score_layout.DECODED_ROWS == score_layout.TILE_ROWS % BOUNDED_ROWS == 0
 )
-assert score_layout.DECODED_ROWS % SUM_ROWS == 0
+assert score_layout.DECODED_ROWS % SUM_ROWS == score_layout.TILE_ROWS % DISTANCE_ROWS == 0
 
 
 class Explained(NamedTuple):
@@ -86,6 +89,10 @@ class PackedMembers:
         places[score_layout.CERTIFIED] = not decoder.layer_norm
         places[score_layout.BY_DIFFERENCE] = by_difference
         places[score_layout.UNCLIPPED] = config.error == "unclipped"
+        places[score_layout.MISSING_COUNTS] = config.missing == "signal"
+        kept_groups = intervals.padded(len(members[0].kept_rows)) // LANES
+        places[score_layout.KEPT_GROUPS] = kept_groups
+        n_curves = max(len(member.scaler.curves) for member in members)
 
         self._shapes = {
             score_layout.P: (4 * groups, units),
@@ -101,11 +108,17 @@ class PackedMembers:
             score_layout.BOX_UPPER: (n_units, n_features),
             score_layout.CENTER: (n_units, n_features),
             score_layout.BOX_HALF_WIDTH: (n_units, n_features),
+            score_layout.KEPT: (kept_groups * n_features, LANES),
+            score_layout.KEPT_WEIGHT: (1, outputs),
         }
         places[score_layout.FIRST_FLOAT] = _FIRST_FLOAT
         places[score_layout.FLOATS] = self._lay_out(self._shapes)
         places[score_layout.FIRST_DOUBLE] = 1 + n_features
-        places[score_layout.DOUBLES] = score_layout.N_DOUBLES * outputs + 1
+        places[score_layout.DOUBLES] = (
+            score_layout.N_DOUBLES * outputs
+            + score_layout.N_SINGLE
+            + n_curves * score_layout.CURVE
+        )
         rows = score_layout.TILE_ROWS
         self._scratch_sizes = (
             self._lay_out(
@@ -119,6 +132,8 @@ class PackedMembers:
                     score_layout.OUTPUT: (rows, outputs),
                     score_layout.SEEN: (rows // score_layout.DECODED_ROWS, units),
                     score_layout.CODE: (rows, units),
+                    score_layout.DEVIATE: (rows, outputs),
+                    score_layout.SMALLEST: (rows, LANES),
                 }
             ),
             self._lay_out(
@@ -126,6 +141,8 @@ class PackedMembers:
                     score_layout.LISTED: (1, units),
                     score_layout.EVERY: (1, hidden),
                     score_layout.EXPONENT: (rows, units),
+                    score_layout.MASK: (rows, outputs),
+                    score_layout.NEAREST: (rows, LANES),
                 }
             ),
         )
@@ -183,6 +200,8 @@ class PackedMembers:
             (score_layout.BOX_UPPER, member.box_upper),
             (score_layout.CENTER, member.center),
             (score_layout.BOX_HALF_WIDTH, member.box_half_width),
+            (score_layout.KEPT_WEIGHT, member.kept_weight[None]),
+            (score_layout.KEPT, _in_groups(member.kept_rows)),
         ):
             part(place)[: array.shape[0], : array.shape[1]] = array
 
@@ -190,12 +209,15 @@ class PackedMembers:
         scaler, n = member.scaler, self.n_features
         varies = scaler.varies
         divisor = np.where(varies, scaler.divisor, 0.0)
+        linear = np.ones(n)  # curves are added separately
+        linear[list(scaler.curves)] = 0.0
         self._doubles[1 : 1 + n] += scaler.seen
         start = int(
             self._places[score_layout.FIRST_DOUBLE] + m * self._places[score_layout.DOUBLES]
         )
         cells = int(self._places[score_layout.CELLS])
-        parts = self._doubles[start : start + score_layout.N_DOUBLES * cells].reshape(-1, cells)
+        single = start + score_layout.N_DOUBLES * cells
+        parts = self._doubles[start:single].reshape(-1, cells)
         parts[score_layout.DIVISOR] = 1.0  # for padding features
         for place, values in (
             (score_layout.OFFSET, scaler.offset),
@@ -203,14 +225,30 @@ class PackedMembers:
             (score_layout.CONSTANT, scaler.constant),
             (score_layout.LOWER, scaler.lower),
             (score_layout.UPPER, scaler.upper),
-            (score_layout.TO_FACTOR, divisor),
+            (score_layout.TO_FACTOR, linear * divisor),
             (
                 score_layout.TO_OFFSET,
-                np.where(varies, scaler.offset, np.nan_to_num(scaler.constant)),
+                linear * np.where(varies, scaler.offset, np.nan_to_num(scaler.constant)),
             ),
+            (score_layout.MISSING_ERROR, member.missing_error),
+            (score_layout.MISSING_SURPRISE, member.missing_surprise),
         ):
             parts[place, :n] = values
-        self._doubles[start + score_layout.N_DOUBLES * cells] = not varies.all()
+        curves = single + score_layout.N_SINGLE
+        self._doubles[single:curves] = (
+            not varies.all(),
+            max(int(scaler.seen.sum()), 1),
+            member.distance_weight,
+            max(member.missing_surprise.sum(), np.finfo(float).tiny),
+            len(scaler.curves),
+        )
+        for i, (j, curve) in enumerate(scaler.curves.items()):
+            first, knots = curves + i * score_layout.CURVE, len(curve.values)
+            self._doubles[first : first + score_layout.CURVE] = np.nan
+            self._doubles[first : first + 2] = j, knots
+            self._doubles[first + 2 : first + 2 + knots] = curve.values
+            middle = first + 2 + MOST_KNOTS
+            self._doubles[middle : middle + knots] = curve.scaled
 
     def scores(self, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
         """The mean of the members' scores. → (rows,)"""
@@ -227,6 +265,13 @@ class PackedMembers:
         self._check(x)
         parts = np.empty(x.shape)
         return self._score(x, n_jobs, 0, self.n_members, parts=parts), parts
+
+    def member_parts(self, x: NDArray[Any], member: int, n_jobs: int = 1) -> NDArray[np.float64]:
+        """Each feature's part of one member's scores. → (rows, features)"""
+        self._check(x)
+        parts = np.empty(x.shape)
+        self._score(x, n_jobs, member, member + 1, parts=parts)
+        return parts
 
     def reconstructions(self, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float32]:
         """Every member's reconstruction, in its scaled units. → (members, rows, features)"""
@@ -343,3 +388,12 @@ class PackedMembers:
         start, hidden = int(places[score_layout.EVERY]), int(places[score_layout.HIDDEN])
         scratch.exponents[start : start + hidden] = np.arange(hidden)
         return scratch
+
+
+def _in_groups(kept: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Kept rows (rows, features) as (groups · features, LANES), padded with rows that are far."""
+    n_rows, n_features = kept.shape
+    padded = np.full((intervals.padded(n_rows), n_features), _FAR, dtype=np.float32)
+    padded[:n_rows] = kept
+    groups = padded.reshape(-1, LANES, n_features).transpose(0, 2, 1)
+    return groups.reshape(-1, LANES)

@@ -1,7 +1,7 @@
 """The compiled function that scores rows: all members in one call.
 
-Rows go through scaling, encoding and decoding (`score_scaling`, `score_encoding`,
-`score_decoding`) in tiles of TILE_ROWS. No result depends on the other rows of a tile: sums run in
+Rows go through scaling, encoding, decoding and the distance from kept rows (`score_scaling`,
+`score_encoding`, `score_decoding`, `score_distance`) in tiles of TILE_ROWS. No result depends on the other rows of a tile: sums run in
 the same order in every tile, and terms that are left out of a sum are exactly 0.
 """
 
@@ -14,16 +14,29 @@ from ..kernel_cache import compiled, flush_tiny_numbers, set_float_mode
 from .intervals import log
 from .product_tile import LANES
 from .score_decoding import decode
+from .score_distance import find_nearest, kept_value
 from .score_encoding import box_products, set_codes, set_exponentials
 from .score_layout import (
+    ALL_SURPRISE,
     CELLS,
     CODE,
+    COUNTED,
+    DEVIATE,
+    DISTANCE_WEIGHT,
+    DOUBLES,
     EXPONENT,
     FEATURES,
+    FIRST_DOUBLE,
     FIRST_FLOAT,
     FLOATS,
     GROUPS,
     ITEM,
+    KEPT_GROUPS,
+    MISSING_COUNTS,
+    MISSING_ERROR,
+    MISSING_SURPRISE,
+    N_DOUBLES,
+    NEAREST,
     OUTPUT,
     OUTPUTS,
     TARGET,
@@ -32,7 +45,7 @@ from .score_layout import (
     UNCLIPPED,
     UNITS,
 )
-from .score_row_loops import mean_error
+from .score_row_loops import total_error
 from .score_scaling import doubles_at, read_tile, scale_tile
 
 _LN2 = np.float32(0.6931471805599453)
@@ -74,7 +87,7 @@ def score_rows(
     inverse = np.float32(doubles[0])
     members = np.float64(last_member - first_member)
     n_units, outputs = places[TRUE_UNITS], places[OUTPUTS]
-    unclipped = places[UNCLIPPED] != 0
+    unclipped, signals = places[UNCLIPPED] != 0, places[MISSING_COUNTS] != 0
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
         rows = min(TILE_ROWS, n_rows - start)
@@ -104,16 +117,54 @@ def score_rows(
                         log_box[k] = -(np.float32(exponent[k] - bias) * _LN2 + log(code[k]))
             set_codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
             decode(floats, member, places, places[CODE], rows, scratch, exponents)
+            single = places[FIRST_DOUBLE] + m * places[DOUBLES] + N_DOUBLES * cells
+            weight = doubles[single + DISTANCE_WEIGHT]
+            measures_distance = places[KEPT_GROUPS] > 0 and weight > 0.0
+            if measures_distance:
+                find_nearest(floats, member, places, rows, scratch, exponents)
             for b in range(rows):
                 first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
                 target, output = scratch[first : first + features], scratch[at : at + features]
-                scores[row + b] += mean_error(
+                total = total_error(
                     scratch.ctypes.data + first * ITEM,
                     scratch.ctypes.data + at * ITEM,
                     cells // LANES,
                 )
+                counted = doubles[single + COUNTED]
+                surprise = 0.0
+                if missing:
+                    present = features
+                    first_surprise = single + (MISSING_SURPRISE - N_DOUBLES) * cells
+                    for j in range(features):
+                        if target[j] != target[j]:
+                            surprise += doubles[first_surprise + j]
+                            present -= 1
+                    surprise /= doubles[single + ALL_SURPRISE]
+                    for j in range(features):
+                        if target[j] != target[j] and signals:
+                            total += _missing_part(doubles, single, cells, surprise, j)
+                    counted = counted if signals else np.float64(max(present, 1))
+                nearest = 0
+                if measures_distance:
+                    nearest = exponents[places[NEAREST] + b * LANES]
+                    deviate = scratch[places[DEVIATE] + b * cells :]
+                    distance = 0.0
+                    for j in range(features):
+                        distance += _apart(floats, member, places, deviate, nearest, j)
+                    total += weight * distance
+                scores[row + b] += total / counted
                 if parts.shape[0] > 0:
-                    _add_parts(target, output, members, parts[row + b])
+                    part = parts[row + b]
+                    deviate = scratch[places[DEVIATE] + b * cells :]
+                    for j in range(features):
+                        error = abs(np.float64(target[j]) - np.float64(output[j]))
+                        if measures_distance:
+                            apart = _apart(floats, member, places, deviate, nearest, j)
+                            error += weight * apart
+                        if target[j] != target[j]:
+                            lost = _missing_part(doubles, single, cells, surprise, j)
+                            error = lost if signals else 0.0
+                        part[j] += error / counted / members
                 if reconstructions.shape[0] > 0:
                     copied = reconstructions[(m - first_member) * scores.shape[0] + row + b]
                     for j in range(features):
@@ -124,11 +175,14 @@ def score_rows(
 
 
 @compiled
-def _add_parts(target, output, members, parts):
-    """Add each feature's part of one member's error to parts (features,)."""
-    present = 0
-    for j in range(target.shape[0]):
-        present += target[j] == target[j]
-    for j in range(target.shape[0]):
-        error = abs(np.float64(target[j]) - np.float64(output[j]))
-        parts[j] += error / max(present, 1) / members if error == error else 0.0
+def _apart(floats, member, places, deviate, nearest, j):
+    """Distance of a row from the nearest kept row in feature j; 0 where it is missing."""
+    apart = abs(np.float64(deviate[j]) - np.float64(kept_value(floats, member, places, nearest, j)))
+    return apart if apart == apart else 0.0
+
+
+@compiled
+def _missing_part(doubles, single, cells, surprise, j):
+    """What a missing cell counts; surprise: the missing share of all surprise."""
+    error = doubles[single + (MISSING_ERROR - N_DOUBLES) * cells + j]
+    return error + doubles[single + (MISSING_SURPRISE - N_DOUBLES) * cells + j] * surprise**3

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.scaling.curves import MOST_KNOTS
+
 # Rows go through in tiles: everything about a tile stays in the second-level cache while all
 # members are applied to it.
 TILE_ROWS = 32
@@ -34,13 +36,23 @@ BOX_LOWER, BOX_UPPER, CENTER, BOX_HALF_WIDTH = 26, 27, 28, 29
 # Starts within the float32 scratch space, then within the int32 scratch space.
 CLIPPED, TARGET, U, V, CODE, PRE, ACTIVATION, OUTPUT, SEEN = 30, 31, 32, 33, 34, 35, 36, 37, 38
 EXPONENT, LISTED, EVERY = 39, 40, 41
-N_PLACES = 42
+# The distance from kept rows: their number in groups of LANES and whether missing cells count;
+# starts of the parameters, of the float32 and of the int32 scratch space.
+KEPT_GROUPS, MISSING_COUNTS, KEPT, KEPT_WEIGHT = 42, 43, 44, 45
+DEVIATE, SMALLEST, MASK, NEAREST = 46, 47, 48, 49
+N_PLACES = 50
 
-# Starts within a member's float64 parameters, in multiples of CELLS. After them comes one flag:
-# whether a feature is constant or was never seen.
+# Starts within a member's float64 parameters, in multiples of CELLS.
 OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4
 TO_FACTOR, TO_OFFSET = 5, 6  # back to original units; 0 for a feature that was never seen
-N_DOUBLES = 7
+MISSING_ERROR, MISSING_SURPRISE = 7, 8
+N_DOUBLES = 9
+# After them: whether a feature is constant or was never seen, the number of features that count,
+# the weight of the distance, the sum of all surprise, the number of curves; then the curves.
+SPECIAL, COUNTED, DISTANCE_WEIGHT, ALL_SURPRISE, CURVES = 0, 1, 2, 3, 4
+N_SINGLE = 5
+# A curve: its feature, its number of knots, their values, their scaled values.
+CURVE = 2 + 2 * MOST_KNOTS
 
 ITEM = 4  # bytes of a float32 or int32
 NEVER = np.int32(1 << 29)  # larger than any exponent of a box: the unit is never chosen

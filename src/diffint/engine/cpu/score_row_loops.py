@@ -150,8 +150,8 @@ def softmax_codes(
 
 
 @intrinsic
-def mean_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
-    """Mean absolute difference, in float64, where the target is not NaN; 0 if all are NaN.
+def total_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
+    """Sum of absolute differences, in float64, where the target is not NaN.
 
     target, output: addresses of `vectors` · LANES float32.
     """
@@ -159,7 +159,7 @@ def mean_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         target, output, vectors = arguments
         emit = VectorBuilder(builder)
-        zero, one = constant(WIDE, 0.0), constant(WIDE, 1.0)
+        zero = constant(WIDE, 0.0)
 
         def body(i: Any, values: list[Any]) -> list[Any]:
             step = builder.mul(i, emit.number(LANES * ITEM))
@@ -168,16 +168,9 @@ def mean_error(_typing: Any, target: Any, output: Any, vectors: Any) -> Any:
             negative = builder.fcmp_ordered("<", error, zero)
             error = builder.select(negative, builder.fsub(zero, error), error)
             present = builder.fcmp_ordered("ord", wanted, wanted)
-            return [
-                builder.fadd(values[0], builder.select(present, error, zero)),
-                builder.fadd(values[1], builder.select(present, one, zero)),
-            ]
+            return [builder.fadd(values[0], builder.select(present, error, zero))]
 
-        total, present = loop(builder, vectors, [zero, zero], body)
-        total, present = (fold(builder, value, builder.fadd) for value in (total, present))
-        none = builder.fcmp_ordered("<", present, ir.Constant(ir.DoubleType(), 1.0))
-        present = builder.select(none, ir.Constant(ir.DoubleType(), 1.0), present)
-        return builder.fdiv(total, present)
+        return fold(builder, loop(builder, vectors, [zero], body)[0], builder.fadd)
 
     return types.float64(*[types.int64] * 3), generate
 

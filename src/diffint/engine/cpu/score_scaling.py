@@ -10,12 +10,15 @@ from numba.extending import intrinsic
 
 from ...core.constants import CONSTANT_DISTANCE, UNCLIPPED_LIMIT
 from ..kernel_cache import compiled
+from ...core.scaling.curves import MOST_KNOTS
 from .product_tile import LANES
 from .score_layout import (
     CELLS,
     CLIPPED,
     CLIPS,
     CONSTANT,
+    CURVE,
+    CURVES,
     DIVISOR,
     DOUBLES,
     FEATURES,
@@ -23,7 +26,9 @@ from .score_layout import (
     ITEM,
     LOWER,
     N_DOUBLES,
+    N_SINGLE,
     OFFSET,
+    SPECIAL,
     TARGET,
     UPPER,
 )
@@ -93,7 +98,15 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
         lowest,
         highest,
     )
-    if doubles[start + N_DOUBLES * cells] > 0.0:  # some features are constant or were never seen
+    single = start + N_DOUBLES * cells
+    curves = int(doubles[single + CURVES])
+    for i in range(curves):
+        curve = single + N_SINGLE + i * CURVE
+        j = int(doubles[curve])
+        scaled = _along_curve(doubles, curve, row[j])
+        scratch[clipped + j] = np.float32(min(max(scaled, low), high))
+        scratch[target + j] = np.float32(min(max(scaled, lowest), highest))
+    if doubles[single + SPECIAL] > 0.0:  # some features are constant or were never seen
         _scale_constant_cells(
             row[:features],
             doubles,
@@ -109,6 +122,41 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
         )
         return True
     return missing > cells - features
+
+
+@compiled
+def _along_curve(doubles, curve, value):
+    """The scaled value, as `Curve.scale` computes it."""
+    if value != value:
+        return value
+    knots = int(doubles[curve + 1])
+    x, y = curve + 2, curve + 2 + MOST_KNOTS
+    i = _segment(doubles, x, knots, value)
+    low, high = doubles[y + i], doubles[y + i + 1]
+    slope = (high - low) / (doubles[x + i + 1] - doubles[x + i])
+    return min(max(low + (value - doubles[x + i]) * slope, low), high)
+
+
+@compiled
+def back_along_curve(doubles, curve, scaled):
+    """The value in original units, as `Curve.to_original` computes it."""
+    knots = int(doubles[curve + 1])
+    x, y = curve + 2, curve + 2 + MOST_KNOTS
+    i = _segment(doubles, y, knots, scaled)
+    slope = (doubles[x + i + 1] - doubles[x + i]) / (doubles[y + i + 1] - doubles[y + i])
+    return doubles[x + i] + (scaled - doubles[y + i]) * slope
+
+
+@compiled
+def _segment(doubles, first, knots, value):
+    """The last knot that is not above the value, but not the last of all.
+
+    All knots are compared: that vectorises, and a search by halves would mispredict branches.
+    """
+    count = 0
+    for i in range(MOST_KNOTS):
+        count += 1 if doubles[first + i] <= value else 0  # false for the padding, which is NaN
+    return min(max(count - 1, 0), knots - 2)
 
 
 @compiled

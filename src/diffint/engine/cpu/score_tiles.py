@@ -12,6 +12,7 @@ from llvmlite import binding, ir
 from numba import config, types
 from numba.extending import intrinsic
 
+from .product_tile import LANES
 from .vector_code import BITS, INT, ITEM, VECTOR, VectorBuilder, constant, loop, splat
 
 
@@ -31,6 +32,7 @@ _WIDE_REGISTERS = _has_wide_registers()
 SUM_ROWS = 8 if _WIDE_REGISTERS else 4
 FACTOR_ROWS = 4
 BOUNDED_ROWS = 4
+DISTANCE_ROWS = 4
 
 
 @intrinsic
@@ -218,3 +220,55 @@ def multiply_bounded(
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 12), generate
+
+
+@intrinsic
+def find_nearer(
+    _typing: Any,
+    values: Any,
+    masks: Any,
+    cell_step: Any,
+    kept: Any,
+    features: Any,
+    smallest: Any,
+    nearest: Any,
+    out_step: Any,
+    group: Any,
+) -> Any:
+    """Compare DISTANCE_ROWS rows with a group of LANES kept rows, by the sum of |value − kept|.
+
+    values: float32 of the rows; masks: int32, all bits but the sign where there is a value, else 0;
+    kept: address of (features, LANES) float32. smallest, nearest: (rows, LANES) float32 and int32,
+    the smallest distance so far in each lane, and its group; `group` replaces a larger one.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, masks, cell_step, kept, features, smallest, nearest, out_step, group = arguments
+        emit = VectorBuilder(builder)
+        rows = range(DISTANCE_ROWS)
+        value_rows = [emit.offset(values, cell_step, r) for r in rows]
+        mask_rows = [emit.offset(masks, cell_step, r) for r in rows]
+        groups = splat(builder, builder.trunc(group, ir.IntType(32)), BITS)
+
+        def body(j: Any, sums: list[Any]) -> list[Any]:
+            column = emit.load(emit.offset(kept, emit.number(LANES * ITEM), j))
+            added = []
+            for total, value, mask in zip(sums, value_rows, mask_rows, strict=True):
+                step = emit.number(ITEM)
+                difference = builder.fsub(emit.load_splat(emit.offset(value, step, j)), column)
+                bits = builder.bitcast(emit.load_splat(emit.offset(mask, step, j)), BITS)
+                # Without the sign bit; 0 where the value is missing.
+                distance = builder.and_(builder.bitcast(difference, BITS), bits)
+                added.append(builder.fadd(total, builder.bitcast(distance, VECTOR)))
+            return added
+
+        sums = loop(builder, features, [constant(VECTOR, 0.0)] * DISTANCE_ROWS, body)
+        for r, total in zip(rows, sums, strict=True):
+            best, chosen = emit.offset(smallest, out_step, r), emit.offset(nearest, out_step, r)
+            before = emit.load(best)
+            nearer = builder.fcmp_ordered("<", total, before)
+            emit.store(builder.select(nearer, total, before), best)
+            emit.store(builder.select(nearer, groups, emit.load(chosen, BITS)), chosen, BITS)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 9), generate

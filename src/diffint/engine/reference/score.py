@@ -1,7 +1,8 @@
 """The score in float64: the definition that kernels, parts and bounds are tested against.
 
 A row is scaled, encoded as the softmax of its log box memberships, and decoded. A member's score
-is the mean absolute error over the row's present features; the score is the mean over the members.
+has two parts, each a mean over the features: the absolute error, and the distance from the nearest
+kept training row. The score is the mean over the members.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from .intervals import codes
 
 Array = NDArray[np.float64]
 
+_BLOCK_ROWS = 64
+_TINY = float(np.finfo(float).tiny)
+
 
 def scores(model: FittedModel, x: NDArray[Any]) -> Array:
     """The anomaly scores of rows in original units. x: (rows, features) → (rows,)"""
@@ -24,16 +28,44 @@ def scores(model: FittedModel, x: NDArray[Any]) -> Array:
 
 
 def parts(model: FittedModel, x: NDArray[Any]) -> Array:
-    """Each feature's part of the score, 0 where it is missing. → (rows, features)"""
+    """Each feature's part of the score. → (rows, features)"""
     return np.asarray(np.mean([member_parts(model.config, m, x) for m in model.members], axis=0))
 
 
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
-    """One member's errors divided by the number of present features. → (rows, features)"""
-    target = member.scaler.target(x, config.error).astype(np.float64)
-    error = np.abs(target - reconstruction(config, member, x))
-    present = (~np.isnan(error)).sum(axis=1, keepdims=True)
-    return np.asarray(np.nan_to_num(error) / np.maximum(present, 1))
+    """One member's errors and distances, divided by the number of features. → (rows, features)
+
+    Missing cells count as `Member.missing_error` and `Member.missing_surprise` say; or, if they are ignored, the mean is over
+    the present features.
+    """
+    target = member.scaler.target(x, config.error)
+    error = np.abs(target.astype(np.float64) - reconstruction(config, member, x))
+    apart = np.nan_to_num(error) + member.distance_weight * distances(member, target)
+    missing = np.isnan(target)
+    if config.missing == "signal":
+        surprise = np.where(missing, member.missing_surprise, 0.0)
+        share = surprise.sum(axis=1, keepdims=True) / max(member.missing_surprise.sum(), _TINY)
+        apart = np.where(missing, member.missing_error + surprise * share**3, apart)
+        return np.asarray(apart / max(int(member.scaler.seen.sum()), 1))
+    return np.asarray(apart / np.maximum((~missing).sum(axis=1, keepdims=True), 1))
+
+
+def distances(member: Member, target: NDArray[np.float32]) -> Array:
+    """Each feature's distance from the nearest kept row, in standard deviations; 0 where missing.
+
+    target: (rows, features) scaled → (rows, features)
+    """
+    kept = member.kept_rows.astype(np.float64)
+    if not len(kept):
+        return np.zeros(target.shape)
+    deviate = (target * member.kept_weight).astype(np.float64)
+    result = np.empty(deviate.shape)
+    for start in range(0, len(deviate), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        apart = np.nan_to_num(np.abs(deviate[rows, None] - kept))  # (rows, kept, features)
+        nearest = apart.sum(axis=2).argmin(axis=1)
+        result[rows] = apart[np.arange(len(apart)), nearest]
+    return result
 
 
 def reconstruction(config: Config, member: Member, x: NDArray[Any]) -> Array:

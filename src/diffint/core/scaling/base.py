@@ -1,23 +1,22 @@
-"""Scalers: maps between original units and the scaled units of the intervals.
-
-A new scaler is one subclass of `Scaler` and one entry in `SCALERS`.
-"""
+"""What every scaler is: a map between original units and the scaled units of the intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .constants import (
+from ..constants import (
     CONSTANT_DISTANCE,
     LARGEST_ORIGINAL,
     LARGEST_TRAINING_VALUE,
     UNCLIPPED_LIMIT,
 )
-from .immutable import Immutable
+from ..immutable import Immutable
+from .curves import Curve
 
 Vector = NDArray[np.float64]
 Rows32 = NDArray[np.float32]
@@ -49,7 +48,7 @@ class ScaledRegion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scaler(Immutable):
-    """One map per feature: ``scaled = (value − offset) / divisor``.
+    """One map per feature: ``scaled = (value − offset) / divisor``, or a curve.
 
     A feature is of one of three kinds: it varies in the training rows, it is constant, or it has no
     value at all. `is_constant` and `varies` tell which; nothing else asks the divisor.
@@ -104,7 +103,21 @@ class Scaler(Immutable):
             and (self.lower <= self.upper).all()
         )
 
+    @property
+    def curves(self) -> Mapping[int, Curve]:
+        """The features that have a curve instead of a linear map, with their curves."""
+        return {}
+
     # --- The same for every scaler ---------------------------------------------------------
+
+    def scaled(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Values (…, features) in scaled units, not clipped; constants are not treated apart."""
+        x = np.asarray(x, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.asarray((x - self.offset) / np.where(self.varies, self.divisor, 1.0))
+        for j, curve in self.curves.items():
+            scaled[..., j] = curve.scale(x[..., j])
+        return scaled
 
     @property
     def is_constant(self) -> NDArray[np.bool_]:
@@ -133,8 +146,11 @@ class Scaler(Immutable):
 
     def to_original(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
         """Scaled values (…, features) in original units; a constant feature gives its constant."""
+        scaled = np.asarray(scaled, dtype=np.float64)
         with np.errstate(over="ignore"):
-            original = np.asarray(scaled, dtype=np.float64) * self.divisor + self.offset
+            original = np.asarray(scaled * self.divisor + self.offset)
+        for j, curve in self.curves.items():
+            original[..., j] = curve.to_original(scaled[..., j])
         original = np.clip(original, -LARGEST_ORIGINAL, LARGEST_ORIGINAL)
         return np.where(self.varies, original, self.constant)
 
@@ -152,7 +168,14 @@ class Scaler(Immutable):
             shift = np.where(same, self.offset / divisor - other.offset / divisor, 0.0)
         shift = np.clip(np.nan_to_num(shift), -_FAR, _FAR)
         middle, half = center * stretch + shift, half_width * stretch
-        return middle - half, middle + half
+        lower, upper = middle - half, middle + half
+        for j in {*self.curves, *other.curves}:
+            if same[j]:
+                lower[:, j], upper[:, j] = (
+                    other.scaled(self.to_original(end))[:, j]
+                    for end in (center - half_width, center + half_width)
+                )
+        return lower, upper
 
     def cut(self, low: float, high: float, feature: int, error: str) -> tuple[float, float] | None:
         """Where to split the values [low, high] of a feature into two ranges, in original units.
@@ -175,7 +198,7 @@ class Scaler(Immutable):
         # Prefer the ends of the training range: beyond them the encoder's input does not change.
         edge = min(max(middle, self.lower[feature]), self.upper[feature])
         scaled = edge if first < edge < last else middle
-        cut = scaled * self.divisor[feature] + self.offset[feature]
+        cut = self.to_original(np.full(len(self.offset), scaled))[feature]
         return (float(cut), float(cut)) if low < cut < high else None
 
 
@@ -199,9 +222,7 @@ class RangeScaler(Scaler):
 
     def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
         x = np.asarray(x, dtype=np.float64)
-        varies = self.varies
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (x - self.offset) / np.where(varies, self.divisor, 1.0)
+        varies, scaled = self.varies, self.scaled(x)
         lowest, highest = self.unclipped_ends
         clipped, unclipped = (
             np.clip(scaled, self.bottom, self.top),
@@ -239,7 +260,7 @@ class RangeScaler(Scaler):
         return super().is_possible() and bool(ends)
 
     @classmethod
-    def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
+    def _from_columns(cls, columns: ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
         return cls(
             offset=np.where(columns.varies, offset, 0.0),
             divisor=np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0),
@@ -247,30 +268,6 @@ class RangeScaler(Scaler):
             lower=np.full(len(offset), cls.bottom),
             upper=np.full(len(offset), cls.top),
         )
-
-
-class MinMaxScaler(RangeScaler):
-    """The training range to [−1, 1]."""
-
-    name, bottom, top = "minmax", -1.0, 1.0
-
-    @classmethod
-    def fit(cls, x: NDArray[Any]) -> Scaler:
-        columns = _ColumnSummary.of(x)
-        # Halves first: the sum or difference of two huge values may overflow.
-        low, high = columns.smallest / 2, columns.largest / 2
-        return cls._from_columns(columns, low + high, high - low)
-
-
-class UnitScaler(RangeScaler):
-    """The training range to [0, 1]."""
-
-    name, bottom, top = "unit", 0.0, 1.0
-
-    @classmethod
-    def fit(cls, x: NDArray[Any]) -> Scaler:
-        columns = _ColumnSummary.of(x)
-        return cls._from_columns(columns, columns.smallest, columns.largest - columns.smallest)
 
 
 class UnclippedScaler(Scaler):
@@ -281,8 +278,8 @@ class UnclippedScaler(Scaler):
 
     def transform(self, x: NDArray[Any]) -> tuple[Rows32, Rows32]:
         x = np.asarray(x, dtype=np.float64)
+        scaled = self.scaled(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (x - self.offset) / np.where(self.varies, self.divisor, 1.0)
             for j in np.flatnonzero(self.is_constant):
                 side = np.sign(x[:, j] - self.constant[j])
                 scaled[:, j] = self.lower[j] + CONSTANT_DISTANCE * side
@@ -295,7 +292,7 @@ class UnclippedScaler(Scaler):
         return super().is_possible() and bool(within)
 
     @classmethod
-    def _from_columns(cls, columns: _ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
+    def _from_columns(cls, columns: ColumnSummary, offset: Vector, divisor: Vector) -> Scaler:
         divisor = np.where(columns.varies, np.maximum(divisor, _SMALLEST), 0.0)
         safe = np.where(columns.varies, divisor, 1.0)
 
@@ -312,41 +309,7 @@ class UnclippedScaler(Scaler):
         )
 
 
-class StandardScaler(UnclippedScaler):
-    """Mean 0 and standard deviation 1 in the training rows."""
-
-    name = "standard"
-
-    @classmethod
-    def fit(cls, x: NDArray[Any]) -> Scaler:
-        columns = _ColumnSummary.of(x)
-        offset, divisor = np.zeros(x.shape[1]), np.ones(x.shape[1])
-        offset[columns.any], divisor[columns.any] = _mean_and_deviation(x[:, columns.any])
-        return cls._from_columns(columns, offset, divisor)
-
-
-class IdentityScaler(UnclippedScaler):
-    """Values in their original units."""
-
-    name = "none"
-
-    @classmethod
-    def fit(cls, x: NDArray[Any]) -> Scaler:
-        columns = _ColumnSummary.of(x)
-        return cls._from_columns(columns, np.zeros(x.shape[1]), np.ones(x.shape[1]))
-
-
-SCALERS: dict[str, type[Scaler]] = {
-    scaler.name: scaler for scaler in (MinMaxScaler, UnitScaler, StandardScaler, IdentityScaler)
-}
-
-
-def fit_scaler(x: NDArray[Any], name: str) -> Scaler:
-    """The scaler of this name, fitted on the rows `x` (rows, features)."""
-    return SCALERS[name].fit(np.asarray(x))
-
-
-class _ColumnSummary(NamedTuple):
+class ColumnSummary(NamedTuple):
     """The values of a table's columns in brief, (features,) each.
 
     any: whether there is any value; varies: whether there is more than one; smallest, largest: NaN
@@ -360,7 +323,7 @@ class _ColumnSummary(NamedTuple):
     constant: Vector
 
     @classmethod
-    def of(cls, x: NDArray[Any]) -> _ColumnSummary:
+    def of(cls, x: NDArray[Any]) -> ColumnSummary:
         seen = ~np.all(np.isnan(x), axis=0)
         smallest, largest = np.full((2, x.shape[1]), np.nan)
         if seen.any():
@@ -374,7 +337,7 @@ def _as_rows(x: NDArray[np.float64]) -> Rows32:
     return x.astype(np.float32, order="C")  # the compiled loops expect this layout
 
 
-def _mean_and_deviation(x: NDArray[Any]) -> tuple[Vector, Vector]:
+def mean_and_deviation(x: NDArray[Any]) -> tuple[Vector, Vector]:
     # Dividing by the largest magnitude first keeps squares of huge and tiny values in range.
     unit = np.maximum(np.nanmax(np.abs(x), axis=0).astype(np.float64), np.finfo(float).tiny)
     shrunk = x / unit

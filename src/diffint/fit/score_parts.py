@@ -1,0 +1,139 @@
+"""What counts in a score beside the error: the distance from kept rows, and missing cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.config import Config
+from ..core.model import Member
+from ..core.scaling import Scaler
+from ..score.prepared import PreparedMembers
+from .sampling import Rows, at_most
+
+_LARGEST_WEIGHT = 1e6  # of a feature; nearly constant ones would overflow
+_MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
+_HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
+_LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
+_COMMONLY_MISSING = 0.05  # share of missing cells from which one more says nothing
+_RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
+
+
+class Kept(NamedTuple):
+    """Training rows that a member keeps.
+
+    indices: (kept,) of the rows; rows: (kept, features) in standard deviations; weight: (features,)
+    1 / standard deviation.
+    """
+
+    indices: Rows
+    rows: NDArray[np.float32]
+    weight: NDArray[np.float32]
+
+
+def n_kept(config: Config, train: list[Rows], left_out: list[Rows]) -> int:
+    """How many rows each member keeps: the same number for all.
+
+    If none are left out, half of the rows at most, so that distances can be measured on others.
+    """
+    available = min(
+        len(rows) if len(others) else len(rows) // 2
+        for rows, others in zip(train, left_out, strict=True)
+    )
+    return min(config.kept_rows, available)
+
+
+def keep_rows(
+    x: NDArray[Any],
+    train: Rows,
+    scaled: NDArray[np.float32],
+    scaler: Scaler,
+    config: Config,
+    count: int,
+    rng: np.random.Generator,
+) -> Kept:
+    """Choose the rows that a member keeps.
+
+    x: (rows, features) in original units; train: the member's rows; scaled: (train rows, features)
+    the same rows, scaled. A missing cell of a kept row gets the median of the feature.
+    """
+    weight = np.ones(x.shape[1], dtype=np.float32)
+    seen = scaler.seen
+    deviation = np.nanstd(scaled[:, seen], axis=0, dtype=np.float64)
+    weight[seen] = 1.0 / np.where(deviation > 0, np.maximum(deviation, 1 / _LARGEST_WEIGHT), 1.0)
+    indices = np.sort(at_most(train, count, rng)) if count else train[:0]
+    rows = scaler.target(x[indices], config.error)
+    middle = np.zeros(x.shape[1], dtype=np.float32)
+    middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
+    return Kept(indices, np.where(np.isnan(rows), middle, rows) * weight, weight)
+
+
+def weigh_parts(
+    config: Config,
+    members: tuple[Member, ...],
+    x: NDArray[Any],
+    measured: list[Rows],
+    missing_share: NDArray[np.float64],
+    n_jobs: int,
+) -> tuple[Member, ...]:
+    """The members with the weights of distances and missing cells.
+
+    members: their weights are 0; measured: for each member the rows it neither was trained on nor
+    keeps, as far as there are such; missing_share: (features,) of the training cells.
+    """
+    errors_only = PreparedMembers(config, members).packed
+    both = PreparedMembers(config, tuple(replace(m, distance_weight=1.0) for m in members)).packed
+    weighed = []
+    for i, member in enumerate(members):
+        rows = x[at_most(measured[i], _MEASURED_ROWS, np.random.default_rng(i))]
+        error = errors_only.member_parts(rows, i, n_jobs)
+        distance = both.member_parts(rows, i, n_jobs) - error
+        # The two parts vary as much as each other among the rows that the member does not know.
+        weight = 0.0
+        if len(member.kept_rows):
+            spread = _spread(distance.sum(axis=1))
+            weight = _spread(error.sum(axis=1)) / spread if spread > 0 else 1.0
+        parts = error + weight * distance
+        missing = surprise = np.zeros(x.shape[1])
+        if config.missing == "signal":
+            missing, surprise = _missing_cells(member, rows, parts, missing_share)
+        weighed.append(
+            replace(
+                member,
+                distance_weight=float(weight),
+                missing_error=missing,
+                missing_surprise=surprise,
+            )
+        )
+    return tuple(weighed)
+
+
+def _spread(values: NDArray[np.float64]) -> float:
+    high, middle = np.quantile(values, [_HIGH, _MIDDLE])
+    return float(max(high - middle, _LEAST_SPREAD * values.std()))
+
+
+def _missing_cells(
+    member: Member,
+    rows: NDArray[Any],
+    parts: NDArray[np.float64],
+    missing_share: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The error and the surprise of missing cells. rows, parts: (rows, features) → (features,) each
+
+    A missing cell counts as much as a present one on average, and twice as much where training
+    rows never miss the value. A row without any value scores above nearly all others: the surprise
+    grows with the cube of the missing share, so that a few missing cells hardly disturb the order
+    of the rows, but hardly any present cells do not look normal.
+    """
+    seen = member.scaler.seen
+    present = ~np.isnan(rows) & seen
+    counted = max(int(seen.sum()), 1)
+    typical = counted * parts.sum(axis=0, where=present) / np.maximum(present.sum(axis=0), 1)
+    rare = np.where(seen, np.maximum(1.0 - missing_share / _COMMONLY_MISSING, 0.0), 0.0)
+    scores = parts.sum(axis=1)
+    above = float(np.quantile(scores, _RARE_SCORE) - scores.mean())
+    return typical * (1.0 + rare), _MARGIN * above * rare
