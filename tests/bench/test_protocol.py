@@ -10,11 +10,11 @@ from sklearn.model_selection import train_test_split
 from diffint.bench.protocol import (
     TABLES,
     chosen_tables,
-    find_tables,
     make_trial,
     read_seeds,
     scale_trial,
 )
+from diffint.bench.suites import ADBENCH
 from diffint.core.errors import InputError
 from diffint.tables.datasets import LabelledTable
 
@@ -72,18 +72,18 @@ def test_invalid_seeds(text: str) -> None:
 def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
     for name in ("45_wine", "14_glass", "6_cardio", "99_mine", "100_wine"):
         np.savez(tmp_path / f"{name}.npz", X=np.zeros((2, 2)), y=np.zeros(2))
-    files, absent = find_tables(tmp_path)
+    files, absent = ADBENCH.find(tmp_path)
     assert list(files) == ["14_glass", "45_wine", "6_cardio"]
     assert len(absent) == 45
-    files, absent = find_tables(tmp_path, ["small"])
+    files, absent = ADBENCH.find(tmp_path, ["small"])
     assert list(files) == ["14_glass", "45_wine"]
     assert absent[0] == "39_vertebral"
-    assert list(find_tables(tmp_path, ["Wine", "6_cardio"])[0]) == ["45_wine", "6_cardio"]
-    assert find_tables(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
+    assert list(ADBENCH.find(tmp_path, ["Wine", "6_cardio"])[0]) == ["45_wine", "6_cardio"]
+    assert ADBENCH.find(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
     with pytest.raises(InputError, match="no table is called 'whine'"):
-        find_tables(tmp_path, ["whine"])
+        ADBENCH.find(tmp_path, ["whine"])
     with pytest.raises(InputError, match=r"none of the tables.*it has 6_cardio"):
-        find_tables(tmp_path, ["large"])
+        ADBENCH.find(tmp_path, ["large"])
     with pytest.raises(InputError, match="not a folder"):
-        find_tables(tmp_path / "none")
+        ADBENCH.find(tmp_path / "none")
     assert len(chosen_tables(["high"])) == 10

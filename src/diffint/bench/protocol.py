@@ -1,10 +1,9 @@
-"""The protocol: the 48 tables, the split, the scaling, and the two regimes."""
+"""The protocol: the paper's 48 tables, the split, the scaling, and the two regimes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from ..core.config import paper_batch_size
 from ..core.errors import InputError
-from ..tables.datasets import LabelledTable, adbench_files
+from ..tables.datasets import LabelledTable, SplitTable
 
 Scale = Literal["small", "medium", "large", "high-dimensional"]
 Regime = Literal["paper", "fair"]
@@ -143,6 +142,27 @@ def make_trial(table: LabelledTable, seed: int, trains_on: TrainsOn) -> Trial:
     return Trial(train, test, test_labels)
 
 
+def fixed_trial(table: SplitTable, seed: int, trains_on: TrainsOn) -> Trial:
+    """The table's own split, the same for all seeds: all its training rows are inliers."""
+    return Trial(table.train, table.test, table.test_labels)
+
+
+def fill_missing(trial: Trial) -> Trial:
+    """Replace missing values with their column's mean over the training rows (0 if it has none).
+
+    For methods that cannot handle NaN.
+    """
+    if not (np.isnan(trial.train).any() or np.isnan(trial.test).any()):
+        return trial
+    present = ~np.isnan(trial.train)
+    totals = np.where(present, trial.train, 0.0).sum(axis=0)
+    means = totals / np.maximum(present.sum(axis=0), 1)
+    return trial._replace(
+        train=np.where(present, trial.train, means),
+        test=np.where(np.isnan(trial.test), means, trial.test),
+    )
+
+
 def scale_trial(trial: Trial) -> Trial:
     """Scale every feature's training range to [−1, 1], and clip test values to it.
 
@@ -171,24 +191,6 @@ def read_seeds(text: str) -> tuple[int, ...]:
     if not seeds or max(seeds) >= 2**31 or len(seeds) > 10_000:
         raise InputError(f"seeds {text!r} must look like 0-9 or 0,1,5")
     return tuple(sorted(seeds))
-
-
-def find_tables(folder: str | Path, names: Iterable[str] = ()) -> tuple[dict[str, Path], list[str]]:
-    """The files of tables by name, smallest first, and the names of those that are missing.
-
-    names: tables ('6_cardio' or 'cardio') and scale groups ('small'); nothing for the benchmark's
-    48. Raises an error if none of them exists.
-    """
-    files = adbench_files(folder)
-    wanted = chosen_tables(names, files)
-    found = {name: files[name] for name in wanted if name in files}
-    if not found:
-        hint = f"; it has {', '.join(list(files)[:3])}" if files else ""
-        raise InputError(
-            f"none of the tables {', '.join(wanted[:5])}{' …' if len(wanted) > 5 else ''} is in "
-            f"{str(folder)!r} (files NN_name.npz){hint}"
-        )
-    return found, [name for name in wanted if name not in files]
 
 
 def chosen_tables(names: Iterable[str], more: Iterable[str] = ()) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,19 +85,25 @@ def sentence(text: str) -> str:
 
 
 def absent_line(results: Results) -> str:
-    """A sentence that names the paper's tables without rows."""
-    absent = results.absent_tables
+    """A sentence that names the expected tables without rows; empty if nothing is expected."""
+    absent, n_expected = results.absent_tables, len(results.expected_tables)
     have = "has" if len(absent) == 1 else "have"
-    text = f"{len(absent)} of the paper's {N_TABLES} tables {have} no rows here"
-    line = f"All of the paper's {N_TABLES} tables have rows here."
+    tables = f"the {n_expected} selected" if results.selected else f"the paper's {N_TABLES}"
+    line = f"All of {tables} tables have rows here." if n_expected else ""
     if absent:
+        text = f"{len(absent)} of {tables} tables {have} no rows here"
         line = f"{bold(text)}: {wrapped_names(absent)}."
     for regime in results.regimes:
         other = results.tables_of_other_regime(regime)
         if other:
             line += f" With rows in the other, but not in the {regime} regime: "
             line += f"{wrapped_names(other)}."
-    return line + "\n"
+    return line.strip() + "\n" if line else ""
+
+
+def page_of(parts: Iterable[str]) -> str:
+    """A page from its paragraphs; empty ones are left out."""
+    return "\n".join(part for part in parts if part)
 
 
 def shown_method(method: str) -> str:

@@ -7,7 +7,7 @@ import pandas
 from ..markdown import bold, difference_text, escaped, p_text, table
 from ..paper_numbers import METRICS
 from ..ranking import ALPHA, TIE
-from .common import METRIC_NAMES, Report, absent_line, shown_method
+from .common import METRIC_NAMES, Report, absent_line, page_of, shown_method
 
 
 def comparisons_page(report: Report) -> str:
@@ -23,7 +23,7 @@ def comparisons_page(report: Report) -> str:
     records = report.comparisons
     if records.empty:
         parts.append("These rows have neither DiffInt nor a plugin.\n")
-        return "\n".join(parts)
+        return page_of(parts)
     for regime in report.results.regimes:
         parts.append(f"## {regime.capitalize()} regime\n")
         in_regime = records[records["regime"] == regime]
@@ -32,7 +32,7 @@ def comparisons_page(report: Report) -> str:
         for method in dict.fromkeys(in_regime["method"]):
             of_method = in_regime[in_regime["method"] == method]
             parts += [f"### {escaped(method)}\n", _comparison_table(of_method)]
-    return "\n".join(parts)
+    return page_of(parts)
 
 
 def _comparison_table(records: pandas.DataFrame) -> str:

@@ -21,6 +21,7 @@ from .common import (
     REGIME_TEXTS,
     Report,
     absent_line,
+    page_of,
     sentence,
     shown_method,
 )
@@ -43,26 +44,19 @@ def first_page(report: Report, figures: Sequence[str]) -> str:
         parts += _regime(report, regime, figures)
     parts += ["## More\n", _links(results)]
     parts += ["## Runs that did not finish\n", *_failures(results)]
-    return "\n".join(parts)
+    return page_of(parts)
 
 
 def _what_was_run(results: Results) -> str:
-    rows, names = results.rows, results.tables
-    scales = [
-        (scale, sum(TABLES[n].scale == scale for n in names if n in TABLES)) for scale in SCALES
-    ]
-    known = [f"{count} {scale}" for scale, count in scales if count]
-    others = [name for name in names if name not in TABLES]
-    tables = f"{len(names) - len(others)} of the paper's {N_TABLES}"
-    tables += f": {', '.join(known)}" if known else ""
-    if others:
-        tables += f"; and {len(others)} more: {wrapped_names(others)}"
+    rows = results.rows
     methods = results.all_methods
     plugins = [name for name in methods if is_plugin(name)]
     outside = f"; plugins: {wrapped_names(plugins)}" if plugins else ""
+    suite = [] if results.suite.in_paper else [["suite", results.suite.name]]
     lines = [
+        *suite,
         ["regimes", listed(list(results.regimes))],
-        ["tables", tables],
+        ["tables", _tables(results)],
         ["methods", f"{len(methods)}: {wrapped_names(methods)}{outside}"],
         ["seeds", ranges_text(rows["seed"].tolist())],
         ["limits per run", _limits(rows)],
@@ -72,6 +66,21 @@ def _what_was_run(results: Results) -> str:
     return table(
         ["what was run", ""], [[name, text or "not given"] for name, text in lines]
     ).replace("--:", ":--")
+
+
+def _tables(results: Results) -> str:
+    """The tables with rows: their number, and their scales or names."""
+    names = results.tables
+    if not results.suite.in_paper:
+        return f"{len(names)}: {_names(names)}"
+    scales = [
+        (scale, sum(TABLES[n].scale == scale for n in names if n in TABLES)) for scale in SCALES
+    ]
+    known = [f"{count} {scale}" for scale, count in scales if count]
+    others = [name for name in names if name not in TABLES]
+    text = f"{len(names) - len(others)} of the paper's {N_TABLES}"
+    text += f": {', '.join(known)}" if known else ""
+    return text + (f"; and {len(others)} more: {wrapped_names(others)}" if others else "")
 
 
 def _limits(rows: pandas.DataFrame) -> str:
