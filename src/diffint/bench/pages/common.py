@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ REGIME_TEXTS: dict[Regime, str] = {
 BRACKETS = (
     f"In square brackets: the paper's own number, over {N_TABLES} tables and {N_METHODS} methods."
 )
+_MOST_NAMES = 12  # of tables in a list
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def absent_line(results: Results) -> str:
     line = f"All of {tables} tables have rows here." if n_expected else ""
     if absent:
         text = f"{len(absent)} of {tables} tables {have} no rows here"
-        line = f"{bold(text)}: {wrapped_names(absent)}."
+        names = some_names(absent) if results.selected else wrapped_names(absent)
+        line = f"{bold(text)}: {names}."
     for regime in results.regimes:
         other = results.tables_of_other_regime(regime)
         if other:
@@ -104,6 +106,13 @@ def absent_line(results: Results) -> str:
 def page_of(parts: Iterable[str]) -> str:
     """A page from its paragraphs; empty ones are left out."""
     return "\n".join(part for part in parts if part)
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first names of a list, and the number of the others."""
+    if len(names) <= _MOST_NAMES:
+        return wrapped_names(names)
+    return f"{wrapped_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
 
 
 def shown_method(method: str) -> str:

@@ -16,8 +16,8 @@ def comparisons_page(report: Report) -> str:
         "# Pairwise comparisons\n",
         "Over the tables that both methods finished: wins–ties–losses by the mean over seeds (a "
         f"tie is a difference below {TIE}), the mean difference, and the p-value of Wilcoxon's "
-        "two-sided signed-rank test with Holm's correction for the number of opponents; bold "
-        f"below {ALPHA}.\n",
+        "two-sided signed-rank test, without and with Holm's correction for the number of "
+        f"opponents; bold if below {ALPHA} with it.\n",
         absent_line(report.results),
     ]
     records = report.comparisons
@@ -38,7 +38,7 @@ def comparisons_page(report: Report) -> str:
 def _comparison_table(records: pandas.DataFrame) -> str:
     header = ["against", "tables"]
     for metric in METRICS:
-        header += [METRIC_NAMES[metric], "difference", "p"]
+        header += [METRIC_NAMES[metric], "difference", "p", "p, Holm"]
     rows = []
     for opponent in dict.fromkeys(records["opponent"]):
         pair = records[records["opponent"] == opponent].set_index("metric")
@@ -50,6 +50,7 @@ def _comparison_table(records: pandas.DataFrame) -> str:
             row += [
                 f"{one['wins']}–{one['ties']}–{one['losses']}",
                 difference_text(one["mean_difference"]),
+                p_text(one["p"]),
                 bold(p) if one["p_holm"] < ALPHA else p,
             ]
         rows.append(row)

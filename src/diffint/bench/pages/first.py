@@ -24,9 +24,9 @@ from .common import (
     page_of,
     sentence,
     shown_method,
+    some_names,
 )
 
-_MOST_NAMES = 12  # of tables in one cell
 _NUMBERS = r"\d+(?:\.\d+)?"  # messages that differ only in these are the same kind
 
 
@@ -72,7 +72,7 @@ def _tables(results: Results) -> str:
     """The tables with rows: their number, and their scales or names."""
     names = results.tables
     if not results.suite.in_paper:
-        return f"{len(names)}: {_names(names)}"
+        return f"{len(names)}: {some_names(names)}"
     scales = [
         (scale, sum(TABLES[n].scale == scale for n in names if n in TABLES)) for scale in SCALES
     ]
@@ -191,9 +191,10 @@ def _headline(report: Report, regime: Regime, pool: str) -> str:
 
 
 def _links(results: Results) -> str:
-    lines = [
-        "- [Mean ranks](ranks.md): by scale, with tests, treatment of missing runs, training rows",
-    ]
+    contents = "tests, treatment of missing runs"
+    if results.suite.in_paper:
+        contents = f"by scale, with {contents}, training rows"
+    lines = [f"- [Mean ranks](ranks.md): {contents}"]
     for regime in results.regimes:
         for metric in METRICS:
             lines.append(
@@ -225,7 +226,7 @@ def _failures(results: Results) -> list[str]:
                 [
                     shown_method(str(method)),
                     escaped(str(state)),
-                    _names(list(dict.fromkeys(group["table"]))),
+                    some_names(list(dict.fromkeys(group["table"]))),
                     ", ".join(dict.fromkeys(group["regime"])),
                     ranges_text(group["seed"].tolist()),
                     escaped(str(message)),
@@ -244,9 +245,8 @@ def _failures(results: Results) -> list[str]:
     if len(never):
         lines = []
         for (regime, method), group in never.groupby(["regime", "method"], sort=False):
-            lines.append(
-                f"- {shown_method(str(method))}, {regime} regime: {_names(list(group['table']))}"
-            )
+            tables = some_names(list(group["table"]))
+            lines.append(f"- {shown_method(str(method))}, {regime} regime: {tables}")
         parts += [
             "Methods without rows on tables that others were run on; they count as not finished:\n",
             "\n".join(lines) + "\n",
@@ -257,9 +257,3 @@ def _failures(results: Results) -> list[str]:
 def _method_positions(names: pandas.Series) -> pandas.Series:
     places = {name: place for place, name in enumerate(sorted_methods(set(names)))}
     return names.map(places)
-
-
-def _names(names: list[str]) -> str:
-    if len(names) <= _MOST_NAMES:
-        return wrapped_names(names)
-    return f"{wrapped_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"

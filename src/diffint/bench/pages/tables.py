@@ -6,12 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas
+
 from ...core.formatting import counted, number
 from ..markdown import bold, escaped, score_text, table
 from ..paper_numbers import ROC_AUC, Metric, PaperNumber
 from ..protocol import SCALES, Regime
 from ..results import each
-from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, page_of, sentence, shown_method
+from .common import (
+    METRIC_NAMES,
+    REGIME_TEXTS,
+    Report,
+    absent_line,
+    page_of,
+    sentence,
+    shown_method,
+    some_names,
+)
 
 _COLUMNS = 5  # tables per block
 
@@ -49,14 +60,22 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
             block = names[start : start + width]
             papers = ROC_AUC if results.suite.in_paper and metric == "roc_auc" else {}
             parts.append(_block(by_key, results.methods(regime), block, papers))
-        short = in_scale[(in_scale["state"] == "ok") & (in_scale["n_seeds"] < n_seeds)]
-        if len(short):
-            fewer = [
-                f"{escaped(str(row.method))} on {escaped(str(row.table))} ({row.n_seeds})"
-                for row in each(short)
-            ]
-            parts.append(f"Fewer than {n_seeds} seeds: {', '.join(fewer)}.\n")
+        parts.append(_fewer_seeds(in_scale[in_scale["state"] == "ok"], n_seeds))
     return page_of(parts)
+
+
+def _fewer_seeds(finished: pandas.DataFrame, n_seeds: int) -> str:
+    """A sentence that names the methods with fewer than `n_seeds` seeds; empty if there are none.
+
+    finished: the cells with a value.
+    """
+    short = finished[finished["n_seeds"] < n_seeds]
+    texts = []
+    for (method, n), cells in short.groupby(["method", "n_seeds"], sort=False):
+        everywhere = len(cells) == (finished["method"] == method).sum() > 1
+        where = "every table that it finished" if everywhere else some_names(list(cells["table"]))
+        texts.append(f"{escaped(str(method))} with {n} on {where}")
+    return f"Fewer than {n_seeds} seeds: {'; '.join(texts)}.\n" if texts else ""
 
 
 def _block(
