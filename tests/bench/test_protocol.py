@@ -9,7 +9,9 @@ from sklearn.model_selection import train_test_split
 
 from diffint.bench.protocol import (
     TABLES,
+    Trial,
     chosen_tables,
+    fill_missing,
     make_trial,
     read_seeds,
     scale_trial,
@@ -54,6 +56,17 @@ def test_scaling_by_the_training_rows_and_clipping() -> None:
     assert scaled.train[:, :2].max(axis=0).tolist() == [1.0, 1.0]
     assert scaled.test[0].tolist() == [1.0, -1.0, -1.0]
     assert np.abs(scaled.test).max() <= 1.0
+
+
+def test_missing_values_become_the_mean_of_the_training_rows() -> None:
+    train = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+    test = np.array([[np.nan, np.nan, np.nan], [7.0, 8.0, 9.0]])
+    filled = fill_missing(Trial(train, test, np.array([0, 1])))
+    np.testing.assert_array_equal(filled.train, [[1.0, 5.0, 0.0], [3.0, 5.0, 0.0]])
+    np.testing.assert_array_equal(filled.test, [[2.0, 5.0, 0.0], [7.0, 8.0, 9.0]])
+    assert np.isnan(train).sum() == 3  # the rows of other methods are unchanged
+    complete = make_trial(_table(), 0, "inliers")
+    assert fill_missing(complete) is complete
 
 
 @pytest.mark.parametrize(

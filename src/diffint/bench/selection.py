@@ -34,11 +34,11 @@ def read_selection(path: str | Path, half: str | None = None) -> Selection:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            rows = list(reader)
+            columns, rows = reader.fieldnames or (), list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"the selection {str(path)!r} cannot be read: {reason}") from None
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+    missing = [name for name in _COLUMNS if name not in columns]
     if missing:
         raise InputError(
             f"the selection {str(path)!r} has no column {', '.join(map(repr, missing))}; its "
