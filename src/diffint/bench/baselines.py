@@ -6,6 +6,7 @@ A new method is one entry of `METHODS`; users add their own as plugins (`plugin_
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_outlier_detector
 
 from ..core.errors import InputError
-from .protocol import Regime, TrainsOn
+from .protocol import Regime, Scaling, TrainsOn
 
 
 @dataclass(frozen=True)
@@ -29,35 +30,83 @@ class Method:
     trains_on: the rows it trains on in the paper regime; in the fair regime all methods train
         on inliers.
     in_paper: whether it is one of the 23 methods that the paper ranks.
-    scales_itself: gets unscaled rows, since it scales them itself as the protocol does.
+    scaling: how its rows are scaled; "none" for DiffInt, which scales them itself as the protocol
+        does.
     on_gpu: whether its seeds are trained together on a GPU if there is one (DiffInt only).
     plugin: the source of a plugin, 'module:factory'; None for others.
+    package: a package that it needs and that is not installed with the benchmark.
+    description: what it is and where it is from, as in docs/benchmark.md.
     """
 
     name: str
     make: Callable[[int, int], Any]
     trains_on: TrainsOn = "everything"
     in_paper: bool = True
-    scales_itself: bool = False
+    scaling: Scaling = "minmax"
     on_gpu: bool = False
     plugin: str | None = None
+    package: str | None = None
+    description: str = ""
 
     def rows_for(self, regime: Regime) -> TrainsOn:
         """The rows it trains on in a regime."""
         return "inliers" if regime == "fair" else self.trains_on
 
+    @property
+    def installed(self) -> bool:
+        """Whether the package that it needs is installed."""
+        return self.package is None or importlib.util.find_spec(self.package) is not None
 
-def _pyod(name: str, trains_on: TrainsOn = "everything", in_paper: bool = True) -> Method:
+
+def _pyod(
+    name: str,
+    description: str,
+    trains_on: TrainsOn = "everything",
+    in_paper: bool = True,
+) -> Method:
     """PyOD's detector with its defaults, and the seed if it has a parameter for it."""
+    return Method(name, _pyod_maker(name), trains_on, in_paper, description=f"PyOD: {description}")
 
+
+def _pyod_standard(name: str, description: str, **settings: Any) -> Method:
+    """PyOD's detector on standardised rows."""
+    make = _pyod_maker(name, **settings)
+    return Method(
+        f"{name}-standard", make, in_paper=False, scaling="standard", description=description
+    )
+
+
+def _pyod_maker(name: str, **settings: Any) -> Callable[[int, int], Any]:
     def make(seed: int, n_rows: int) -> Any:
         module = "auto_encoder" if name == "AutoEncoder" else name.lower()
         detector = getattr(importlib.import_module(f"pyod.models.{module}"), name)
         parameters = inspect.signature(detector).parameters
         values = {"random_state": seed, "verbose": 0}
-        return detector(**{name: v for name, v in values.items() if name in parameters})
+        known = {name: value for name, value in values.items() if name in parameters}
+        return detector(**known, **settings)
 
-    return Method(name, make, trains_on, in_paper)
+    return make
+
+
+def _own(name: str, module: str, cls: str, scaling: Scaling, in_paper: bool, text: str) -> Method:
+    """A detector of `rivals/`, trained on inliers in both regimes."""
+
+    def make(seed: int, n_rows: int) -> Any:
+        rival = importlib.import_module(f"diffint.bench.rivals.{module}")
+        return getattr(rival, cls)(random_state=seed)
+
+    return Method(name, make, "inliers", in_paper, scaling, description=text)
+
+
+def _deepod(name: str, description: str, **settings: Any) -> Method:
+    """DeepOD's detector with its defaults, on standardised rows; on inliers in both regimes."""
+
+    def make(seed: int, n_rows: int) -> Any:
+        detector = getattr(importlib.import_module("deepod.models.tabular"), name)
+        return detector(device="cpu", verbose=0, random_state=seed, **settings)
+
+    text = f"DeepOD: {description}"
+    return Method(name, make, "inliers", False, "standard", package="deepod", description=text)
 
 
 def _diffint(preset: str) -> Callable[[int, int], Any]:
@@ -73,41 +122,88 @@ def _diffint(preset: str) -> Callable[[int, int], Any]:
     return make
 
 
-def _tccm(seed: int, n_rows: int) -> Any:
-    from .tccm import TCCM
-
-    return TCCM(random_state=seed)
-
-
 _ALL = (
-    Method("DiffInt", _diffint("recommended"), "inliers", False, True, True),
-    Method("DiffInt-paper", _diffint("paper"), "inliers", True, True, True),
-    _pyod("KNN", in_paper=False),
-    _pyod("ABOD"),
-    _pyod("LOF"),
-    _pyod("PCA"),
-    _pyod("KPCA"),
-    _pyod("OCSVM"),
-    _pyod("ECOD"),
-    _pyod("CBLOF"),
-    _pyod("KDE"),
-    _pyod("GMM"),
-    _pyod("MCD"),
-    _pyod("HBOS"),
-    _pyod("IForest"),
-    _pyod("LMDD"),
-    _pyod("QMCD"),
-    _pyod("Sampling"),
-    _pyod("AutoEncoder", "inliers"),
-    _pyod("VAE", "inliers"),
-    _pyod("DIF"),
-    _pyod("LUNAR"),
-    _pyod("SO_GAAL"),
-    _pyod("MO_GAAL"),
-    Method("TCCM", _tccm, "inliers"),
+    Method(
+        "DiffInt",
+        _diffint("recommended"),
+        "inliers",
+        False,
+        "none",
+        True,
+        description="this package, its recommended configuration",
+    ),
+    Method(
+        "DiffInt-paper",
+        _diffint("paper"),
+        "inliers",
+        True,
+        "none",
+        True,
+        description="this package, the configuration of the paper",
+    ),
+    _pyod("KNN", "distance to the 5th nearest training row", in_paper=False),
+    _pyod("ABOD", "variance of the angles to pairs of neighbours"),
+    _pyod("LOF", "density relative to that of 20 neighbours"),
+    _pyod("PCA", "distance along principal components, weighted by their variance"),
+    _pyod("KPCA", "reconstruction error of principal components of an RBF kernel"),
+    _pyod("OCSVM", "one-class support vector machine, RBF kernel"),
+    _pyod("ECOD", "tail probabilities of each feature"),
+    _pyod("CBLOF", "distance to the nearest large cluster of k-means"),
+    _pyod("KDE", "kernel density estimate"),
+    _pyod("GMM", "density of a Gaussian (a mixture with one component)"),
+    _pyod("MCD", "Mahalanobis distance with a robust covariance"),
+    _pyod("HBOS", "histograms of each feature"),
+    _pyod("IForest", "isolation forest"),
+    _pyod("LMDD", "deviation: how much a row adds to the dissimilarity of a set"),
+    _pyod("QMCD", "quasi-Monte-Carlo discrepancy"),
+    _pyod("Sampling", "distance to the nearest of 20 sampled rows"),
+    _pyod("AutoEncoder", "reconstruction error of an autoencoder", "inliers"),
+    _pyod("VAE", "reconstruction error of a variational autoencoder", "inliers"),
+    _pyod("DIF", "isolation forests on random representations"),
+    _pyod("LUNAR", "graph network on the distances to 5 neighbours"),
+    _pyod("SO_GAAL", "a generator of anomalies against a discriminator"),
+    _pyod("MO_GAAL", "the same with several generators"),
+    _own("TCCM", "tccm", "TCCM", "minmax", True, "one-step flow matching, from its description"),
+    _pyod_standard(
+        "KNN",
+        "mean distance to the 5 nearest standardised rows, which stands for the non-parametric "
+        "variant of DTE (its score is a function of that distance)",
+        method="mean",
+    ),
+    _pyod_standard("LOF", "LOF on standardised rows"),
+    _pyod_standard("CBLOF", "CBLOF on standardised rows"),
+    _pyod_standard("ABOD", "ABOD on standardised rows"),
+    _pyod_standard("KDE", "KDE on standardised rows"),
+    _pyod_standard("KPCA", "KPCA on standardised rows"),
+    _pyod_standard("OCSVM", "OCSVM on standardised rows"),
+    _pyod_standard("Sampling", "Sampling on standardised rows"),
+    _pyod_standard("LUNAR", "LUNAR on standardised rows, which it scales to [0, 1] itself"),
+    _own(
+        "DTE-C",
+        "dte",
+        "DTECategorical",
+        "standard",
+        False,
+        "diffusion time estimation by classification, from Livernoche et al., ICLR 2024",
+    ),
+    _own(
+        "MCM",
+        "mcm",
+        "MCM",
+        "standard",
+        False,
+        "masked cell modelling, from Yin et al., ICLR 2024",
+    ),
+    # DeepOD trains several networks one after the other and keeps the last; one is the same.
+    _deepod("ICL", "internal contrastive learning (Shenkar and Wolf, ICLR 2022)", n_ensemble=1),
+    _deepod("SLAD", "scale learning (Xu et al., ICML 2023)"),
+    _deepod("NeuTraL", "learned transformations (Qiu et al., ICML 2021)"),
+    _deepod("GOAD", "classification of transformations (Bergman and Hoshen, ICLR 2020)"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 DIFFINT_METHODS = ("DiffInt", "DiffInt-paper")
+# Its requirements name an old torch, but it runs with the present one.
+DEEPOD_INSTALL = "pip install --no-deps deepod==0.4.1"
 
 
 def plugin_method(text: str) -> Method:
@@ -183,7 +279,8 @@ def _is_sklearn_detector(detector: Any) -> bool:
 def chosen_methods(names: Iterable[str], plugins: Iterable[str] = ()) -> dict[str, Method]:
     """The methods of these names, in the order of `METHODS`, and the plugins.
 
-    Without names: the plugins only, or all methods if there are no plugins.
+    Without names: the plugins only, or all methods whose packages are installed if there are no
+    plugins.
     """
     extra = [plugin_method(one) for one in plugins]
     by_lower = {name.lower(): name for name in METHODS}
@@ -192,8 +289,11 @@ def chosen_methods(names: Iterable[str], plugins: Iterable[str] = ()) -> dict[st
         if one.lower() not in by_lower:
             raise InputError(f"no method is called {one!r}; the methods are {', '.join(METHODS)}")
         chosen.add(by_lower[one.lower()])
+    missing = [name for name in chosen if not METHODS[name].installed]
+    if missing:
+        raise InputError(not_installed(missing))
     if not chosen and not extra:
-        chosen.update(METHODS)
+        chosen.update(name for name, method in METHODS.items() if method.installed)
     result = {name: method for name, method in METHODS.items() if name in chosen}
     for method in extra:
         if method.name.lower() in {name.lower() for name in (*result, *METHODS)}:
@@ -203,3 +303,16 @@ def chosen_methods(names: Iterable[str], plugins: Iterable[str] = ()) -> dict[st
             )
         result[method.name] = method
     return result
+
+
+def absent_methods() -> list[str]:
+    """The methods whose packages are not installed."""
+    return [name for name, method in METHODS.items() if not method.installed]
+
+
+def not_installed(names: Iterable[str]) -> str:
+    """A message that says which package these methods need, and how to install it."""
+    wanted = set(names)
+    shown = ", ".join(name for name in METHODS if name in wanted)
+    verb = "need" if len(wanted) > 1 else "needs"
+    return f"{shown} {verb} DeepOD; install it with {DEEPOD_INSTALL}"

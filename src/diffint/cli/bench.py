@@ -35,7 +35,7 @@ def run(
         ),
     ],
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all.")
+        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all installed.")
     ] = "",
     plugin: Annotated[
         list[str] | None,
@@ -102,7 +102,12 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import DIFFINT_METHODS, chosen_methods
+    from ..bench.baselines import (
+        DIFFINT_METHODS,
+        absent_methods,
+        chosen_methods,
+        not_installed,
+    )
     from ..bench.grid import Grid, Limits, limit_was_raised
     from ..bench.protocol import REGIMES, find_tables, read_seeds
     from ..bench.runner import run_grid
@@ -150,6 +155,8 @@ def run(
     with Store(output, forget) as store:
         if absent:
             say(f"Not in {data}: {listed(absent)}.", err=True)
+        if not names(methods) and not plugin and absent_methods():
+            say(f"Left out: {not_installed(absent_methods())}.", err=True)
         before = len(store.rows)
         try:
             with progress_bar() as show:

@@ -1,0 +1,1 @@
+"""Detectors of the benchmark that no package offers, implemented from their papers."""
