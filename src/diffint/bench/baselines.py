@@ -88,25 +88,33 @@ def _pyod_maker(name: str, **settings: Any) -> Callable[[int, int], Any]:
     return make
 
 
-def _own(name: str, module: str, cls: str, scaling: Scaling, in_paper: bool, text: str) -> Method:
-    """A detector of `rivals/`, trained on inliers in both regimes."""
+def _rival(module: str, cls: str) -> Callable[[int, int], Any]:
+    """A detector of `rivals/`."""
 
     def make(seed: int, n_rows: int) -> Any:
         rival = importlib.import_module(f"diffint.bench.rivals.{module}")
         return getattr(rival, cls)(random_state=seed)
 
-    return Method(name, make, "inliers", in_paper, scaling, description=text)
+    return make
 
 
-def _deepod(name: str, description: str, **settings: Any) -> Method:
-    """DeepOD's detector with its defaults, on standardised rows; on inliers in both regimes."""
+def _deepod(name: str) -> Callable[[int, int], Any]:
+    """DeepOD's detector with its defaults."""
 
     def make(seed: int, n_rows: int) -> Any:
         detector = getattr(importlib.import_module("deepod.models.tabular"), name)
-        return detector(device="cpu", verbose=0, random_state=seed, **settings)
+        return detector(device="cpu", verbose=0, random_state=seed)
 
-    text = f"DeepOD: {description}"
-    return Method(name, make, "inliers", False, "standard", package="deepod", description=text)
+    return make
+
+
+def _newer(
+    name: str, make: Callable[[int, int], Any], description: str, package: str | None = None
+) -> Method:
+    """A method that its authors train on standardised inliers."""
+    return Method(
+        name, make, "inliers", False, "standard", package=package, description=description
+    )
 
 
 def _diffint(preset: str) -> Callable[[int, int], Any]:
@@ -163,7 +171,12 @@ _ALL = (
     _pyod("LUNAR", "graph network on the distances to 5 neighbours"),
     _pyod("SO_GAAL", "a generator of anomalies against a discriminator"),
     _pyod("MO_GAAL", "the same with several generators"),
-    _own("TCCM", "tccm", "TCCM", "minmax", True, "one-step flow matching, from its description"),
+    Method(
+        "TCCM",
+        _rival("tccm", "TCCM"),
+        "inliers",
+        description="one-step flow matching, from its description",
+    ),
     _pyod_standard(
         "KNN",
         "mean distance to the 5 nearest standardised rows, which stands for the non-parametric "
@@ -178,27 +191,31 @@ _ALL = (
     _pyod_standard("OCSVM", "OCSVM on standardised rows"),
     _pyod_standard("Sampling", "Sampling on standardised rows"),
     _pyod_standard("LUNAR", "LUNAR on standardised rows, which it scales to [0, 1] itself"),
-    _own(
+    _newer(
         "DTE-C",
-        "dte",
-        "DTECategorical",
-        "standard",
-        False,
+        _rival("dte", "DTECategorical"),
         "diffusion time estimation by classification, from Livernoche et al., ICLR 2024",
     ),
-    _own(
-        "MCM",
-        "mcm",
-        "MCM",
-        "standard",
-        False,
-        "masked cell modelling, from Yin et al., ICLR 2024",
+    _newer("MCM", _rival("mcm", "MCM"), "masked cell modelling, from Yin et al., ICLR 2024"),
+    _newer(
+        "ICL",
+        _rival("icl", "ICL"),
+        "DeepOD, corrected: internal contrastive learning (Shenkar and Wolf, ICLR 2022)",
+        "deepod",
     ),
-    # DeepOD trains several networks one after the other and keeps the last; one is the same.
-    _deepod("ICL", "internal contrastive learning (Shenkar and Wolf, ICLR 2022)", n_ensemble=1),
-    _deepod("SLAD", "scale learning (Xu et al., ICML 2023)"),
-    _deepod("NeuTraL", "learned transformations (Qiu et al., ICML 2021)"),
-    _deepod("GOAD", "classification of transformations (Bergman and Hoshen, ICLR 2020)"),
+    _newer("SLAD", _deepod("SLAD"), "DeepOD: scale learning (Xu et al., ICML 2023)", "deepod"),
+    _newer(
+        "NeuTraL",
+        _deepod("NeuTraL"),
+        "DeepOD: learned transformations (Qiu et al., ICML 2021)",
+        "deepod",
+    ),
+    _newer(
+        "GOAD",
+        _deepod("GOAD"),
+        "DeepOD: classification of transformations (Bergman and Hoshen, ICLR 2020)",
+        "deepod",
+    ),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 DIFFINT_METHODS = ("DiffInt", "DiffInt-paper")

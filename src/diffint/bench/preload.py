@@ -31,7 +31,8 @@ _THREADED = {
     "TCCM": "diffint.bench.rivals.tccm",
     "DTE-C": "diffint.bench.rivals.dte",
     "MCM": "diffint.bench.rivals.mcm",
-    **dict.fromkeys(("ICL", "SLAD", "NeuTraL", "GOAD"), "deepod.models.tabular"),
+    "ICL": "diffint.bench.rivals.icl",
+    **dict.fromkeys(("SLAD", "NeuTraL", "GOAD"), "deepod.models.tabular"),
 }
 
 
