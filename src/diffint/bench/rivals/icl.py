@@ -4,8 +4,8 @@ Shenkar and Wolf, "Anomaly Detection for Tabular Data with Internal Contrastive 
 2022. Networks learn which part of a row belongs to which rest of it; the score is how badly they
 tell.
 
-The authors divide the representations by their lengths, so that their products are cosines. DeepOD
-leaves this out, which costs much (ROC-AUC 0.68 instead of 0.84 on cardio). It also trains several
+The authors' program divides the representations by their lengths, so that their products are
+cosines. DeepOD leaves this out, which costs much (ROC-AUC 0.68 instead of 0.84 on cardio). It also trains several
 networks one after the other but scores with the last one; here it trains one, which is the same in
 less time.
 """
@@ -32,7 +32,7 @@ class UnitVectors(nn.Module):
 
 
 class ICL(DeepODICL):
-    """Internal contrastive learning, for standardised rows with at least three features."""
+    """Internal contrastive learning, for scaled rows with at least three features."""
 
     def __init__(self, random_state: int = 0) -> None:
         super().__init__(n_ensemble=1, device="cpu", verbose=0, random_state=random_state)
