@@ -182,7 +182,7 @@ _ALL = (
     _pyod_standard(
         "KNN",
         "mean distance to the 5 nearest standardised rows, which stands for the non-parametric "
-        "variant of DTE (its score is a function of that distance)",
+        "variant of DTE (whose score grows with the mean squared distance to 5 rows)",
         method="mean",
     ),
     _pyod_standard("LOF", "LOF on standardised rows"),

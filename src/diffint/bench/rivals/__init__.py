@@ -1,1 +1,1 @@
-"""Detectors of the benchmark that no package offers, implemented from their papers."""
+"""Detectors that no package offers, or that need a correction."""

@@ -1,20 +1,21 @@
 """DTE-C: diffusion time estimation as classification, implemented from its paper.
 
 Livernoche, Jain, Hezaveh and Ravanbakhsh, "On Diffusion Modeling for Anomaly Detection", ICLR 2024.
-Noise of a random diffusion time is added to normal rows, and a network learns to tell how much:
-the further a row is from the normal ones, the later the time that it seems to have. The score is
-the mean of the predicted distribution over time.
+Noise of a random diffusion time is added to normal rows, and a network learns to tell how much: the
+further a row is from the normal ones, the later the time that it seems to have. The score is the
+mean of the predicted distribution over time.
 
 From the authors' program and its settings: 400 times with linearly increasing β, 7 equal classes of
 times, noise without drift (the row itself is not shrunk), hidden layers of 256, 512 and 256 units
-with dropout 0.5 after the second and third, Adam with learning rate 1e-4 and weight decay 5e-4,
-400 epochs with batches of 64, standardised rows.
+with dropout 0.5 after the second and third, Adam with learning rate 1e-4 and weight decay 5e-4, 400
+epochs with batches of 64, standardised rows.
 
 Ruled here: the loss is the cross-entropy of the predicted classes; the authors' program takes the
-softmax twice, which was worse on 6 of 9 tables tried (not on thyroid). They repeat the rows of small tables up to 1,000 and
-train on half of them; here tables with fewer than 500 training rows are repeated, so that a fit has
-as many steps as theirs. A fit ends after 20,000 steps, which 400 epochs exceed with more than 3,200
-rows: without this limit it would not finish in the time of the benchmark.
+softmax twice, which was worse on 6 of 9 tables tried (not on thyroid). They repeat the rows of
+small tables up to 1,000 and train on half of them; here tables with fewer than 500 training rows
+are repeated, so that a fit has as many steps as theirs. A fit ends after 20,000 steps, which 400
+epochs exceed with more than 3,200 rows: without this limit it would not finish in the time of the
+benchmark.
 """
 
 from __future__ import annotations

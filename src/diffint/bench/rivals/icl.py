@@ -5,9 +5,9 @@ Shenkar and Wolf, "Anomaly Detection for Tabular Data with Internal Contrastive 
 tell.
 
 The authors' program divides the representations by their lengths, so that their products are
-cosines. DeepOD leaves this out, which costs much (ROC-AUC 0.68 instead of 0.84 on cardio). It also trains several
-networks one after the other but scores with the last one; here it trains one, which is the same in
-less time.
+cosines. DeepOD leaves this out, which costs much (ROC-AUC 0.68 instead of 0.84 on cardio). It also
+trains several networks one after the other but scores with the last one; here it trains one, which
+is the same in less time.
 """
 
 from __future__ import annotations
