@@ -99,7 +99,11 @@ def _rival(module: str, cls: str) -> Callable[[int, int], Any]:
 
 
 def _deepod(name: str, **settings: Any) -> Callable[[int, int], Any]:
-    """DeepOD's detector with its defaults, except for these settings."""
+    """DeepOD's detector with its defaults, except for these settings.
+
+    `epoch_steps` limits the steps of each of the 100 epochs, so that fits on larger tables end in
+    the time of the benchmark.
+    """
 
     def make(seed: int, n_rows: int) -> Any:
         detector = getattr(importlib.import_module("deepod.models.tabular"), name)
@@ -211,14 +215,14 @@ _ALL = (
     ),
     _newer(
         "SLAD",
-        _deepod("SLAD"),
+        _deepod("SLAD", epoch_steps=50),
         "standard",
         "DeepOD: scale learning (Xu et al., ICML 2023)",
         "deepod",
     ),
     _newer(
         "NeuTraL",
-        _deepod("NeuTraL"),
+        _deepod("NeuTraL", epoch_steps=80),
         "minmax",
         "DeepOD: learned transformations (Qiu et al., ICML 2021)",
         "deepod",
