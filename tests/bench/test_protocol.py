@@ -69,6 +69,19 @@ def test_missing_values_become_the_mean_of_the_training_rows() -> None:
     assert fill_missing(complete) is complete
 
 
+def test_standard_scaling_by_the_training_rows_without_clipping() -> None:
+    trial = make_trial(_table(), 0, "inliers")
+    trial.train[:, 2] = 0.1  # its mean and deviation have rounding errors
+    trial.test[0] = [1e9, -1e9, 3.1]
+    scaled = scale_trial(trial, "standard")
+    np.testing.assert_allclose(scaled.train[:, :2].mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(scaled.train[:, :2].std(axis=0), 1.0)
+    assert (scaled.train[:, 2] == 0.0).all()
+    assert scaled.test[0, 0] > 1e8
+    assert scaled.test[0, 2] == pytest.approx(3.0)
+    assert scale_trial(trial, "none") is trial
+
+
 @pytest.mark.parametrize(
     ("text", "seeds"), [("0-9", tuple(range(10))), ("5", (5,)), ("2,0-1,2", (0, 1, 2))]
 )

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,25 @@ def test_results_are_not_written_into_a_table(run, tables):
     assert done.code == 2
     assert "is not a results file" in done.err
     assert table.read_bytes() == before
+
+
+def test_methods_whose_package_is_missing(run, tables, tmp_path, monkeypatch):
+    from diffint.bench import baselines
+
+    for name in ("ICL", "SLAD", "NeuTraL", "GOAD"):
+        absent = replace(baselines.METHODS[name], package="no_such_package")
+        monkeypatch.setitem(baselines.METHODS, name, absent)
+    command = ("bench", "run", "--data", tables, "--tables", "glass", "--seeds", "0")
+    output = tmp_path / "r.csv"
+    refused = run(*command, "--methods", "KNN,SLAD,GOAD", "-o", output)
+    assert refused.code == 2
+    assert "SLAD, GOAD need DeepOD; install it with pip install --no-deps deepod==" in refused.err
+    assert not output.exists()
+    # The default methods leave them out; only this method is kept, to be fast.
+    for name, method in list(baselines.METHODS.items()):
+        if method.installed and name != "HBOS":
+            monkeypatch.delitem(baselines.METHODS, name)
+    done = run(*command, "-o", output)
+    assert done.code == 0, done.err
+    assert "Left out: ICL, SLAD, NeuTraL, GOAD need DeepOD; install it with pip" in done.err
+    assert {row.method for row in read_rows(output)} == {"HBOS"}

@@ -17,6 +17,7 @@ from ..tables.datasets import LabelledTable, SplitTable
 Scale = Literal["small", "medium", "large", "high-dimensional"]
 Regime = Literal["paper", "fair"]
 TrainsOn = Literal["inliers", "everything"]
+Scaling = Literal["minmax", "standard", "none"]
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 REGIMES: tuple[Regime, ...] = get_args(Regime)
@@ -163,14 +164,25 @@ def fill_missing(trial: Trial) -> Trial:
     )
 
 
-def scale_trial(trial: Trial) -> Trial:
-    """Scale every feature's training range to [−1, 1], and clip test values to it.
+def scale_trial(trial: Trial, scaling: Scaling = "minmax") -> Trial:
+    """Scale the features by their training values.
 
-    The ends are exactly −1 and 1, which scikit-learn's MinMaxScaler does not guarantee: it matters
-    to detectors that count values in bins (HBOS, ECOD).
+    "minmax": the training range to [−1, 1], with test values clipped to it. The ends are exactly −1
+    and 1, which scikit-learn's MinMaxScaler does not guarantee: it matters to detectors that count
+    values in bins (HBOS, ECOD). "standard": mean 0 and standard deviation 1, without clipping.
+    "none": unchanged. Features that are constant in the training rows are divided by 1.
     """
+    if scaling == "none":
+        return trial
     lower, upper = trial.train.min(axis=0), trial.train.max(axis=0)
-    span = np.where(upper > lower, upper - lower, 1.0)
+    varies = upper > lower
+    if scaling == "standard":
+        mean = np.where(varies, trial.train.mean(axis=0), lower)
+        deviation = np.where(varies, trial.train.std(axis=0), 1.0)
+        return trial._replace(
+            train=(trial.train - mean) / deviation, test=(trial.test - mean) / deviation
+        )
+    span = np.where(varies, upper - lower, 1.0)
 
     def scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.clip(2.0 * (rows - lower) / span - 1.0, -1.0, 1.0))

@@ -108,7 +108,7 @@ def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> l
             raise InputError(f"the test part of seed {seed} has only anomalies or only inliers")
         if job.method not in DIFFINT_METHODS:  # the other methods cannot handle missing values
             trial = fill_missing(trial)
-        trials.append(trial if method.scales_itself else scale_trial(trial))
+        trials.append(scale_trial(trial, method.scaling))
     if job.device != "cpu":
         return run_on_gpu(job, method, table, trials, on_phase)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -231,7 +231,7 @@ def processor_name() -> str:
 def installed_versions() -> str:
     """Versions of the packages that affect the results."""
     found = [f"diffint {__version__}", f"python {platform.python_version()}"]
-    for name in ("pyod", "scikit-learn", "numpy", "scipy", "torch"):
+    for name in ("pyod", "deepod", "scikit-learn", "numpy", "scipy", "torch"):
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     return "; ".join(found)

@@ -51,7 +51,7 @@ def run(
         ),
     ] = None,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all.")
+        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all installed.")
     ] = "",
     plugin: Annotated[
         list[str] | None,
@@ -122,7 +122,12 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import DIFFINT_METHODS, chosen_methods
+    from ..bench.baselines import (
+        DIFFINT_METHODS,
+        absent_methods,
+        chosen_methods,
+        not_installed,
+    )
     from ..bench.grid import Grid, Limits, limit_was_raised
     from ..bench.protocol import read_seeds
     from ..bench.runner import run_grid
@@ -171,6 +176,8 @@ def run(
     with Store(output, forget, used_suite.name) as store:
         if absent:
             say(f"Not in {data}: {listed(absent)}.", err=True)
+        if not names(methods) and not plugin and absent_methods():
+            say(f"Left out: {not_installed(absent_methods())}.", err=True)
         before = len(store.rows)
         try:
             with progress_bar() as show:
