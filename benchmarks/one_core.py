@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from diffint.bench.baselines import METHODS
-from diffint.bench.protocol import find_tables, make_trial
+from diffint.bench.protocol import make_trial
 from diffint.bench.store import read_rows, write_rows
+from diffint.bench.suites import ADBENCH
 from diffint.bench.worker import estimated_one_core_seconds
 from diffint.tables.datasets import read_adbench
 
@@ -36,7 +37,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of ADBench tables")
     options = parser.parse_args()
     rows = read_rows(options.rows)
-    files, _ = find_tables(options.data)
+    files, _ = ADBENCH.find(options.data)
     seconds: dict[tuple[str, str], float] = {}
     for table, path in files.items():
         for method in sorted({r.method for r in rows if r.table == table and r.one_core_seconds}):

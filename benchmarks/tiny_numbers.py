@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from diffint import DiffInt
-from diffint.bench.protocol import find_tables, make_trial
+from diffint.bench.protocol import make_trial
+from diffint.bench.suites import ADBENCH
 from diffint.bench.worker import processor_name
 from diffint.engine.cpu import steps
 from diffint.tables.datasets import read_adbench
@@ -49,7 +50,7 @@ def main() -> None:
     print(f"{processor_name()}, one core\n")
     print("| table | flushed to zero | kept | ratio | ROC-AUC of each |")
     print("|---|---|---|---|---|")
-    files, _ = find_tables(options.data, options.tables)
+    files, _ = ADBENCH.find(options.data, options.tables)
     for name, path in files.items():
         trial = make_trial(read_adbench(path), 0, "inliers")
         flushed, quick = fit(trial.train)

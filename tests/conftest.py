@@ -44,3 +44,12 @@ def adbench() -> Path:
     if not folder:
         pytest.skip("DIFFINT_ADBENCH does not name a folder of ADBench tables")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def macrodata() -> Path:
+    """The folder of macrOData tables."""
+    folder = os.environ.get("DIFFINT_MACRODATA")
+    if not folder:
+        pytest.skip("DIFFINT_MACRODATA does not name a folder of macrOData tables")
+    return Path(folder)

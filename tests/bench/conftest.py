@@ -14,7 +14,7 @@ from .synthetic import synthetic_rows
 
 @pytest.fixture(scope="session")
 def all_rows():
-    """36 tables × 25 methods and a plugin × 2 regimes × 10 seeds."""
+    """36 tables × all methods and a plugin × 2 regimes × 10 seeds."""
     return synthetic_rows(methods=(*METHODS, "Plugin"))
 
 

@@ -1,8 +1,9 @@
-"""Synthetic result rows of a whole benchmark: missing runs, failed seeds, a GPU, a plugin."""
+"""Synthetic tables, and result rows of a whole benchmark: missing runs, failed seeds, a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -13,6 +14,26 @@ from diffint.bench.protocol import REGIMES, TABLES
 ABSENT = ("9_census", "11_donors", "16_http", "8_celeba", "10_cover", "13_fraud", "33_skin",
           "34_smtp", "3_backdoor", "1_ALOI", "36_speech", "17_InternetAds")  # fmt: skip
 SLOW = {"KPCA", "LMDD", "MO_GAAL", "KDE", "ABOD"}
+
+
+def labelled_rows(n_rows: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (rows, 3) and labels (rows,): every sixth is an anomaly."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n_rows) % 6 == 0).astype(np.int64)
+    return rng.normal(size=(n_rows, 3)) + 3.0 * y[:, None] * rng.random((n_rows, 3)), y
+
+
+def write_split_table(path: Path, n_rows: int = 100, **changes: object) -> None:
+    """A macrOData table with n_rows training rows; changes: arrays to replace, None to leave out"""
+    test, labels = labelled_rows(60)
+    arrays = {
+        "train": np.random.default_rng(1).normal(size=(n_rows, 3)).astype(np.float32),
+        "test": test.astype(np.float32),
+        "test_labels": labels.astype(np.int8),
+        "feature_names": np.array(["a", "b", "c"]),
+        **changes,
+    }
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
 
 
 def synthetic_rows(

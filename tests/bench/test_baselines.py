@@ -11,21 +11,61 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from diffint.bench.baselines import METHODS, anomaly_scores, chosen_methods, plugin_method
+from diffint.bench.baselines import (
+    METHODS,
+    absent_methods,
+    anomaly_scores,
+    chosen_methods,
+    plugin_method,
+)
 from diffint.bench.protocol import make_trial, scale_trial
-from diffint.bench.tccm import TCCM
+from diffint.bench.rivals.tccm import TCCM
 from diffint.bench.worker import Job, estimated_one_core_seconds, run_job, run_on_gpu
 from diffint.core.errors import InputError
 from diffint.tables.datasets import LabelledTable, read_adbench
 
+DEEPOD = ("ICL", "SLAD", "NeuTraL", "GOAD")
+NEW_ON_INLIERS = {"DTE-C", "MCM", *DEEPOD}
 
-def test_methods_are_those_of_the_paper_and_two_more() -> None:
-    assert len(METHODS) == 25
+
+def test_methods_are_those_of_the_paper_and_others() -> None:
     assert sum(method.in_paper for method in METHODS.values()) == 23
-    assert {name for name, method in METHODS.items() if not method.in_paper} == {"DiffInt", "KNN"}
     clean = {name for name, m in METHODS.items() if m.rows_for("paper") == "inliers"}
-    assert clean == {"DiffInt", "DiffInt-paper", "TCCM", "AutoEncoder", "VAE"}
+    assert clean == {"DiffInt", "DiffInt-paper", "TCCM", "AutoEncoder", "VAE", *NEW_ON_INLIERS}
     assert {m.rows_for("fair") for m in METHODS.values()} == {"inliers"}
+
+
+def test_the_scaling_of_each_method() -> None:
+    by_distance = {"KNN", "LOF", "CBLOF", "ABOD", "KDE", "KPCA", "OCSVM", "Sampling", "LUNAR"}
+    standard = {name for name, method in METHODS.items() if method.scaling == "standard"}
+    assert standard == {"DTE-C", "MCM", "SLAD", *(f"{name}-standard" for name in by_distance)}
+    assert by_distance <= set(METHODS)
+    assert {n for n, m in METHODS.items() if m.scaling == "none"} == {"DiffInt", "DiffInt-paper"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_guide_describes_every_method(name: str) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text()
+    assert METHODS[name].description
+    assert f"| {name} | {METHODS[name].description} |" in guide
+
+
+def test_rows_reach_a_detector_in_its_scaling(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, np.ndarray] = {}
+
+    class Recorder:
+        def fit(self, X: np.ndarray) -> None:
+            seen["train"] = X
+
+        def anomaly_score(self, X: np.ndarray) -> np.ndarray:
+            return X[:, 0]
+
+    for scaling in ("minmax", "standard", "none"):
+        method = replace(METHODS["KNN"], scaling=scaling, make=lambda seed, n_rows: Recorder())
+        monkeypatch.setitem(METHODS, "KNN", method)
+        run_job(Job("1_easy", path, "KNN", None, "inliers", (0,)))
+        expected = scale_trial(make_trial(_table(), 0, "inliers"), scaling).train  # type: ignore[arg-type]
+        np.testing.assert_array_equal(seen["train"], expected)
 
 
 def _table() -> LabelledTable:
@@ -46,6 +86,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_method_runs(name: str, path: Path) -> None:
     if name not in ("DiffInt", "DiffInt-paper"):
         pytest.importorskip("pyod")
+    if name in NEW_ON_INLIERS:
+        pytest.skip("takes up to 20 s; tested with fewer epochs")
     (outcome,) = run_job(Job("1_easy", path, name, None, "inliers", (3,)))
     assert outcome.n_test == 60
     assert 0.0 <= outcome.average_precision <= 1.0
@@ -73,6 +115,43 @@ def test_tccm_learns_the_contraction() -> None:
     assert trained.mean() < 0.15 * np.linalg.norm(trial.train, axis=1).mean()
 
 
+@pytest.mark.parametrize("name", DEEPOD)
+def test_methods_of_deepod(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("deepod", reason="DeepOD is not a dependency")
+    trial = scale_trial(make_trial(_table(), 0, "inliers"), "standard")
+    scores = []
+    for _ in range(2):
+        detector = METHODS[name].make(0, 150)
+        detector.epochs = 2
+        detector.n_trans = 8  # GOAD has 256 and takes long
+        detector.fit(trial.train)
+        scores.append(anomaly_scores(detector, trial.test))
+    np.testing.assert_array_equal(*scores)
+    assert np.isfinite(scores[0]).all()
+    assert np.ptp(scores[0]) > 0.0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_icl_compares_representations_of_length_1() -> None:
+    pytest.importorskip("deepod", reason="DeepOD is not a dependency")
+    torch = pytest.importorskip("torch")
+    detector = METHODS["ICL"].make(0, 150)
+    detector.epochs = 1
+    detector.fit(_table().x)
+    for vectors in detector.net(torch.randn(20, 5)):
+        assert vectors.shape[:2] == (20, 4)
+        torch.testing.assert_close(vectors.norm(dim=2), torch.ones(20, 4))
+
+
+def test_methods_without_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in DEEPOD:
+        monkeypatch.setitem(METHODS, name, replace(METHODS[name], package="no_such_package"))
+    assert absent_methods() == list(DEEPOD)
+    assert list(chosen_methods([])) == [name for name in METHODS if name not in DEEPOD]
+    with pytest.raises(InputError, match="ICL, GOAD need DeepOD; install it with pip install"):
+        chosen_methods(["goad", "KNN", "ICL"])
+
+
 def test_plugins_by_name() -> None:
     method = plugin_method("tests.bench.plugins:Distance")
     assert (method.name, method.trains_on, method.in_paper) == ("Distance", "everything", False)
@@ -82,7 +161,7 @@ def test_plugins_by_name() -> None:
     methods = chosen_methods(["knn"], ["tests.bench.plugins:Distance"])
     assert list(methods) == ["KNN", "Distance"]
     assert list(chosen_methods([], ["tests.bench.plugins:Distance"])) == ["Distance"]
-    assert list(chosen_methods([])) == list(METHODS)
+    assert list(chosen_methods([])) == [name for name in METHODS if METHODS[name].installed]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def found_texts(figure):
     return [text.get_text() for text in texts_of(figure)]
 
 
-@pytest.mark.parametrize("n_methods", [2, 3, 4, 9, 25, 26])
+@pytest.mark.parametrize("n_methods", [2, 3, 4, 9, 25, len(NAMES)])
 @pytest.mark.parametrize("spread", [1.0, 0.0])
 def test_every_method_is_named_with_its_rank(n_methods, spread):
     ranks = ranks_of(n_methods, spread=spread)
@@ -95,7 +95,8 @@ def timed(n_methods, seed, crowded):
 
 
 @pytest.mark.parametrize(
-    ("n_methods", "seed", "crowded"), [(1, 0, False), (3, 0, True), (26, 1, False), (26, 2, True)]
+    ("n_methods", "seed", "crowded"),
+    [(1, 0, False), (3, 0, True), (26, 1, False), (26, 2, True), (len(NAMES), 2, True)],
 )
 def test_every_point_has_its_own_name(n_methods, seed, crowded):
     methods = timed(n_methods, seed, crowded)

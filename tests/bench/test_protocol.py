@@ -9,12 +9,14 @@ from sklearn.model_selection import train_test_split
 
 from diffint.bench.protocol import (
     TABLES,
+    Trial,
     chosen_tables,
-    find_tables,
+    fill_missing,
     make_trial,
     read_seeds,
     scale_trial,
 )
+from diffint.bench.suites import ADBENCH
 from diffint.core.errors import InputError
 from diffint.tables.datasets import LabelledTable
 
@@ -56,6 +58,30 @@ def test_scaling_by_the_training_rows_and_clipping() -> None:
     assert np.abs(scaled.test).max() <= 1.0
 
 
+def test_missing_values_become_the_mean_of_the_training_rows() -> None:
+    train = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+    test = np.array([[np.nan, np.nan, np.nan], [7.0, 8.0, 9.0]])
+    filled = fill_missing(Trial(train, test, np.array([0, 1])))
+    np.testing.assert_array_equal(filled.train, [[1.0, 5.0, 0.0], [3.0, 5.0, 0.0]])
+    np.testing.assert_array_equal(filled.test, [[2.0, 5.0, 0.0], [7.0, 8.0, 9.0]])
+    assert np.isnan(train).sum() == 3  # the rows of other methods are unchanged
+    complete = make_trial(_table(), 0, "inliers")
+    assert fill_missing(complete) is complete
+
+
+def test_standard_scaling_by_the_training_rows_without_clipping() -> None:
+    trial = make_trial(_table(), 0, "inliers")
+    trial.train[:, 2] = 0.1  # its mean and deviation have rounding errors
+    trial.test[0] = [1e9, -1e9, 3.1]
+    scaled = scale_trial(trial, "standard")
+    np.testing.assert_allclose(scaled.train[:, :2].mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(scaled.train[:, :2].std(axis=0), 1.0)
+    assert (scaled.train[:, 2] == 0.0).all()
+    assert scaled.test[0, 0] > 1e8
+    assert scaled.test[0, 2] == pytest.approx(3.0)
+    assert scale_trial(trial, "none") is trial
+
+
 @pytest.mark.parametrize(
     ("text", "seeds"), [("0-9", tuple(range(10))), ("5", (5,)), ("2,0-1,2", (0, 1, 2))]
 )
@@ -72,18 +98,18 @@ def test_invalid_seeds(text: str) -> None:
 def test_tables_by_name_short_name_and_group(tmp_path: Path) -> None:
     for name in ("45_wine", "14_glass", "6_cardio", "99_mine", "100_wine"):
         np.savez(tmp_path / f"{name}.npz", X=np.zeros((2, 2)), y=np.zeros(2))
-    files, absent = find_tables(tmp_path)
+    files, absent = ADBENCH.find(tmp_path)
     assert list(files) == ["14_glass", "45_wine", "6_cardio"]
     assert len(absent) == 45
-    files, absent = find_tables(tmp_path, ["small"])
+    files, absent = ADBENCH.find(tmp_path, ["small"])
     assert list(files) == ["14_glass", "45_wine"]
     assert absent[0] == "39_vertebral"
-    assert list(find_tables(tmp_path, ["Wine", "6_cardio"])[0]) == ["45_wine", "6_cardio"]
-    assert find_tables(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
+    assert list(ADBENCH.find(tmp_path, ["Wine", "6_cardio"])[0]) == ["45_wine", "6_cardio"]
+    assert ADBENCH.find(tmp_path, ["99_mine"]) == ({"99_mine": tmp_path / "99_mine.npz"}, [])
     with pytest.raises(InputError, match="no table is called 'whine'"):
-        find_tables(tmp_path, ["whine"])
+        ADBENCH.find(tmp_path, ["whine"])
     with pytest.raises(InputError, match=r"none of the tables.*it has 6_cardio"):
-        find_tables(tmp_path, ["large"])
+        ADBENCH.find(tmp_path, ["large"])
     with pytest.raises(InputError, match="not a folder"):
-        find_tables(tmp_path / "none")
+        ADBENCH.find(tmp_path / "none")
     assert len(chosen_tables(["high"])) == 10

@@ -9,9 +9,11 @@ import numpy as np
 import pandas
 import pytest
 
+from diffint.bench.baselines import METHODS
 from diffint.bench.protocol import TABLES
 from diffint.bench.report import write_report
 from diffint.bench.results import read_results
+from diffint.bench.selection import Selection
 from diffint.core.errors import InputError
 
 from .synthetic import ABSENT, synthetic_rows
@@ -113,7 +115,7 @@ def test_line_ups(full_report):
     ranks = pandas.read_csv(folder / "ranks.csv")
     sizes = ranks.groupby(["regime", "pool"])["method"].nunique()
     assert sizes["paper", "line-up"] == 24  # the paper's 23 and the plugin
-    assert sizes["paper", "everyone"] == sizes["fair", "line-up"] == 26
+    assert sizes["paper", "everyone"] == sizes["fair", "line-up"] == len(METHODS) + 1
     assert sizes["paper", "inlier-only"] == sizes["paper", "inlier-only (DiffInt)"] == 4
     assert sizes["paper", "contaminated"] == sizes["paper", "contaminated (DiffInt)"] == 20
     outside = ranks[(ranks["regime"] == "paper") & (ranks["pool"] == "line-up")]
@@ -145,7 +147,7 @@ def test_missing_runs_are_marked_with_their_reason(full_report):
     assert any("– memory" in line for line in cells_of(page, "KDE"))
     assert any("– time" in line for line in cells_of(page, "KPCA"))
     assert any("– error" in line for line in cells_of(page, "QMCD"))
-    assert "Fewer than 10 seeds: MCD on 20\\_letter (9)." in page
+    assert "Fewer than 10 seeds: MCD with 9 on 20\\_letter." in page
     first = read(folder, "README.md")
     assert r"ValueError: Singular covariance \| matrix second line" in first
     assert ["MCD", "error", r"20\_letter", "paper, fair", "3"] in [
@@ -269,6 +271,108 @@ def test_a_table_of_one_regime_is_named(tmp_path):
         assert "not in the fair regime" not in page
 
 
+# --- Other suites --------------------------------------------------------------------------------
+
+MACRO = [f"oddbench__T{i}" for i in range(6)]
+
+
+def macro_rows(**changes):
+    given = {"tables": MACRO, "methods": ["DiffInt", "KNN", "IForest"], "regimes": ["fair"]}
+    return synthetic_rows(**{**given, "n_seeds": 3, **changes}).assign(suite="macrodata")
+
+
+@pytest.fixture(scope="module")
+def macro_report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("macro")
+    write_report(macro_rows(), folder)
+    return folder
+
+
+def test_a_report_on_other_tables_has_nothing_of_the_paper(macro_report):
+    for name, page in pages(macro_report).items():
+        assert not re.search(r"paper|scale|small|Other|nan", page), name
+        assert "\n\n\n" not in page, name
+    first = read(macro_report, "README.md")
+    assert "| suite | macrodata |" in first
+    assert "| tables | 6: oddbench\\_\\_T0" in first
+    ranks = pandas.read_csv(macro_report / "ranks.csv")
+    assert set(ranks["group"]) == {"overall"}
+    assert set(ranks["n_tables"]) == {6}
+    assert ", 6 tables," in read(macro_report, "figures/cd-fair-roc_auc-overall.svg")
+
+
+def test_a_users_tables_may_have_names_of_the_paper(tmp_path):
+    methods = [name for name in METHODS if METHODS[name].in_paper or name == "DiffInt"][:16]
+    rows = few_rows(methods=methods, regimes=["paper"], n_seeds=1).assign(suite="folder")
+    write_report(rows, tmp_path)
+    for name, page in pages(tmp_path).items():
+        assert "the paper's" not in page, name
+        assert "| the paper |" not in page, name
+    ranks = pandas.read_csv(tmp_path / "ranks.csv")
+    assert set(ranks["pool"]) == {"line-up"}
+    assert set(ranks["group"]) == {"overall"}
+    assert ranks["paper"].isna().all()
+    assert set(ranks["method"]) == set(methods)
+
+
+def test_head_to_head_with_both_p_values(macro_report):
+    comparisons = pandas.read_csv(macro_report / "comparisons.csv")
+    assert set(comparisons["method"]) == {"DiffInt"}
+    assert set(comparisons["opponent"]) == {"KNN", "IForest"}
+    assert (comparisons["p_holm"] >= comparisons["p"]).all()
+    one = comparisons[(comparisons["opponent"] == "KNN") & (comparisons["metric"] == "roc_auc")]
+    cells = cells_of(read(macro_report, "comparisons.md"), "KNN")[0]
+    assert cells[1] == "6"
+    assert cells[4:6] == [f"{one['p'].item():.3f}", f"{one['p_holm'].item():.3f}"]
+
+
+def test_a_method_with_fewer_seeds_and_one_that_lacks_tables(tmp_path):
+    rows = macro_rows()
+    rows = rows[(rows["method"] != "KNN") | (rows["seed"] == 0)]
+    lacking = (rows["method"] == "IForest") & rows["table"].isin(MACRO[:2])
+    write_report(rows[~lacking], tmp_path)
+    first = read(tmp_path, "README.md")
+    assert "mean ROC-AUC (4 tables)" in first  # those that all finished
+    finished = {cells[0].strip("*"): cells[-1] for cells in cells_of(first, "")}
+    assert finished["IForest"] == "4 of 6"
+    assert finished["KNN"] == "6 of 6"
+    page = read(tmp_path, "tables-fair-roc_auc.md")
+    assert "Fewer than 3 seeds: KNN with 1 on every table that it finished." in page
+    ranks = pandas.read_csv(tmp_path / "ranks.csv").set_index(["scheme", "metric", "method"])
+    assert ranks.loc[("A", "roc_auc", "IForest"), "n_tables"] == 6
+    assert ranks.loc[("B", "roc_auc", "IForest"), "n_tables"] == 4
+
+
+def test_only_the_tables_of_a_selection(tmp_path):
+    listed = tuple(("macrodata", name) for name in (*MACRO[:4], "ovrbench__absent"))
+    selection = Selection((*listed, ("adbench", "6_cardio")), "selection.csv")
+    rows = macro_rows(methods=["DiffInt", "KNN"])
+    write_report(rows, tmp_path, selection=selection)
+    values = pandas.read_csv(tmp_path / "values.csv")
+    assert set(values.loc[values["state"] == "ok", "table"]) == set(MACRO[:4])
+    text = "**1 of the 5 selected tables has no rows here**: ovrbench\\_\\_absent."
+    for page in pages(tmp_path).values():
+        assert text in page
+    complete = Selection(listed[:4], "selection.csv")
+    write_report(rows, tmp_path, selection=complete)
+    assert "All of the 4 selected tables have rows here." in read(tmp_path, "README.md")
+
+
+def test_a_selection_of_the_papers_tables(tmp_path):
+    selection = Selection((("adbench", SMALL[0]), ("adbench", SMALL[1])), "selection.csv")
+    write_report(few_rows(methods=["KNN"]), tmp_path, selection=selection)
+    first = read(tmp_path, "README.md")
+    assert "| tables | 2 of the paper's 48: 2 small |" in first
+    assert "All of the 2 selected tables have rows here." in first
+
+
+def test_chosen_tables_of_another_suite(tmp_path):
+    write_report(macro_rows(methods=["KNN"]), tmp_path, tables=[MACRO[1], "ODDBENCH__t2"])
+    assert set(pandas.read_csv(tmp_path / "values.csv")["table"]) == set(MACRO[1:3])
+    with pytest.raises(InputError, match="no table is called 'small'; there are 6"):
+        write_report(macro_rows(), tmp_path, tables=["small"])
+
+
 # --- Rows ----------------------------------------------------------------------------------------
 
 
@@ -281,6 +385,11 @@ def test_a_table_of_one_regime_is_named(tmp_path):
         (few_rows().assign(regime="other"), "regime 'other' is not one of paper, fair"),
         (few_rows().assign(roc_auc="high"), "column 'roc_auc'"),
         (few_rows().assign(seed=np.nan), "column 'seed' of the results has empty cells"),
+        (few_rows().assign(suite="x"), "the suite 'x', which is not one of adbench, macrodata"),
+        (
+            pandas.concat([few_rows(), macro_rows()]),
+            "of the suites adbench and macrodata; make one report for each",
+        ),
     ],
 )
 def test_rows_that_cannot_be_reported(tmp_path, rows, message):

@@ -16,9 +16,9 @@ import pytest
 from diffint.bench import runner
 from diffint.bench.baselines import chosen_methods
 from diffint.bench.grid import Grid, Limits, limit_was_raised
-from diffint.bench.protocol import find_tables
 from diffint.bench.runner import Event, run_grid
 from diffint.bench.store import Cell, Row, Store, read_rows
+from diffint.bench.suites import ADBENCH
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ def run(
     """Run plugins and methods on the tables. → all rows of the store"""
     sources = [f"tests.bench.plugins:{name}" for name in plugins]
     settings = {"regimes": ("paper", "fair"), "seeds": (0,), "tables": (), **grid}
-    tables, _ = find_tables(folder, settings.pop("tables"))  # type: ignore[arg-type]
+    tables, _ = ADBENCH.find(folder, settings.pop("tables"))  # type: ignore[arg-type]
     whole = Grid(tables, chosen_methods(methods, sources), **settings)  # type: ignore[arg-type]
     with Store(output, lambda row: limit_was_raised(row, limits)) as store:
         run_grid(whole, store, 2, limits)
@@ -227,7 +227,7 @@ def test_progress_is_reported(folder: Path, tmp_path: Path, monkeypatch) -> None
     monkeypatch.setattr(runner, "_DRAW_EVERY", 0.0)  # the runs end sooner than that
     events: list[Event] = []
     grid = Grid(
-        find_tables(folder)[0],
+        ADBENCH.find(folder)[0],
         chosen_methods([], ["tests.bench.plugins:Slowish"]),
         ("fair",),
         (0, 1),

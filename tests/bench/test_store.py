@@ -218,3 +218,48 @@ def test_claims_of_another_process_end_when_it_is_killed(tmp_path: Path) -> None
         other.wait()
         assert store.claim("a")
         store.release("a")
+
+
+# --- Suites --------------------------------------------------------------------------------------
+
+
+def without_suite(path: Path) -> bytes:
+    """The content of a results file as it was before there were several suites."""
+    lines = path.read_text().splitlines()
+    return "".join(line.rpartition(",")[0] + "\n" for line in lines).encode()
+
+
+def test_a_file_without_suites_is_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    write_rows(path, [OK])
+    path.write_bytes(without_suite(path))
+    before = path.read_bytes()
+    assert read_rows(path) == [OK]
+    assert OK.suite == "adbench"
+    with Store(path) as store:
+        store.add([FAILED])
+        store.refresh()
+        assert set(store.rows) == {OK.cell, FAILED.cell}
+    assert path.read_bytes().startswith(before)
+    assert [row.cell for row in read_rows(path)] == [OK.cell, FAILED.cell]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_rows_of_two_suites_are_not_mixed(tmp_path: Path, old: bool) -> None:
+    path = tmp_path / "r.csv"
+    write_rows(path, [OK])
+    if old:
+        path.write_bytes(without_suite(path))
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="results of the suite adbench; write those of the suite"):
+        Store(path, suite="macrodata")
+    assert path.read_bytes() == before
+
+
+def test_rows_of_another_suite_that_another_command_adds(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    with Store(path, suite="macrodata") as store, Store(path) as other:
+        other.add([OK])
+        with pytest.raises(InputError, match="has results of the suite adbench"):
+            store.add([Row("t", "m", "fair", 0, "error", suite="macrodata")])
+    assert read_rows(path) == [OK]

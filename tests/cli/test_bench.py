@@ -9,13 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from diffint.bench.protocol import TABLES
 from diffint.bench.store import read_rows
+
+from ..bench.synthetic import labelled_rows, write_split_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +71,87 @@ def test_run_then_report(run, tables, tmp_path):
     assert (folder / "figures" / "cd-fair-roc_auc-overall.svg").exists()
 
 
+def test_the_other_suites(run, tmp_path):
+    macro, own = tmp_path / "macro", tmp_path / "own"
+    for folder in (macro, own):
+        folder.mkdir()
+    for name in ("oddbench__A", "oddbench__B"):
+        write_split_table(macro / f"{name}.npz")
+    x, y = labelled_rows()
+    x[0, 0] = np.nan
+    pandas.DataFrame(x, columns=["a", "b", "c"]).assign(odd=y).to_parquet(own / "orders.parquet")
+    plugin = ("--plugin", "tests.bench.plugins:Distance", "--seeds", "0-1")
+    results = {"macrodata": tmp_path / "macro.csv", "folder": tmp_path / "own.csv"}
+    run_macro = ("bench", "run", "--suite", "macrodata", "--data", macro, *plugin)
+    done = run(*run_macro, "-o", results["macrodata"])
+    assert done.code == 0, done.err
+    assert "4 new rows" in done.out
+    done = run(*run_macro, "--regime", "paper", "-o", results["macrodata"])
+    assert done.code == 2
+    assert "the suite macrodata has only the regime fair" in done.err
+    run_own = ("bench", "run", "--suite", "folder", "--label", "odd", "--data", own, *plugin)
+    done = run(*run_own, "-o", results["folder"])
+    assert done.code == 0, done.err
+    assert "requested rows: 4 ok" in done.out
+    before = results["macrodata"].read_bytes()
+    done = run(*run_own, "-o", results["macrodata"])
+    assert done.code == 2
+    assert "has results of the suite macrodata; write those of the suite folder" in done.err
+    assert results["macrodata"].read_bytes() == before
+
+    selection = tmp_path / "selection.csv"
+    selection.write_text(
+        "suite,table,half\nmacrodata,oddbench__A,select\nmacrodata,oddbench__B,report\n"
+    )
+    report = ("bench", "report", results["macrodata"], "-o", tmp_path / "report")
+    done = run(*report, "--selection", selection, "--half", "report")
+    assert done.code == 0, done.err
+    assert "| tables | 1: oddbench\\_\\_B |" in (tmp_path / "report" / "README.md").read_text()
+    for change, message in (
+        (("--half", "report"), "--half needs --selection"),
+        (("--selection", selection, "--half", "x"), "'x' is not in"),
+        ((results["folder"],), "of the suites folder and macrodata; make one report for each"),
+        (("--selection", tmp_path / "none.csv"), "cannot be read"),
+    ):
+        done = run(*report, *change)
+        assert done.code == 2
+        assert message in done.err
+        assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("suite", "change", "message"),
+    [
+        ("macrodata", {"train": None}, "is not a table with train, test, test_labels"),
+        ("macrodata", {"test_labels": np.full(60, 2)}, "test_labels contains 2"),
+        ("macrodata", {"test_labels": np.zeros(60)}, "marks no anomalies in 60 rows"),
+        ("macrodata", None, "has no macrOData tables"),
+        ("folder", {"city": ["x", "y"]}, "column 'city' is text"),
+        ("folder", {"label": [0, 3]}, "the label 'label' is 3 in row 2"),
+        ("folder", {"label": [0, 0]}, "marks no anomalies"),
+        ("folder", {"label": None}, "has no label column 'label'"),
+        ("folder", None, "has no tables"),
+        ("adbench", None, "has no ADBench tables"),
+        ("wide", None, "--suite 'wide' is not one of adbench, macrodata, folder"),
+    ],
+)
+def test_invalid_tables_of_the_other_suites(run, tmp_path, suite, change, message):
+    data, output = tmp_path / "data", tmp_path / "r.csv"
+    data.mkdir()
+    if change is not None and suite == "macrodata":
+        write_split_table(data / "oddbench__A.npz", **change)
+    elif change is not None:
+        columns = {"a": [1.0, 2.0], "label": [0, 1], **change}
+        columns = {name: values for name, values in columns.items() if values is not None}
+        pandas.DataFrame(columns).to_parquet(data / "orders.parquet")
+    done = run("bench", "run", "--suite", suite, "--data", data, "--methods", "KNN", "-o", output)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not output.exists()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -84,6 +169,7 @@ def test_run_then_report(run, tables, tmp_path):
         (("--device", "tpu"), "is not one of 'auto', 'cpu', 'cuda'"),
         (("--data", "/nowhere"), "not a folder of ADBench tables"),
         (("-o", "/nowhere/r.csv"), "does not exist"),
+        (("--label", "y"), "--label is only for --suite folder"),
     ],
 )
 def test_invalid_options(run, tables, tmp_path, change, message):
@@ -215,3 +301,25 @@ def test_results_are_not_written_into_a_table(run, tables):
     assert done.code == 2
     assert "is not a results file" in done.err
     assert table.read_bytes() == before
+
+
+def test_methods_whose_package_is_missing(run, tables, tmp_path, monkeypatch):
+    from diffint.bench import baselines
+
+    for name in ("ICL", "SLAD", "NeuTraL", "GOAD"):
+        absent = replace(baselines.METHODS[name], package="no_such_package")
+        monkeypatch.setitem(baselines.METHODS, name, absent)
+    command = ("bench", "run", "--data", tables, "--tables", "glass", "--seeds", "0")
+    output = tmp_path / "r.csv"
+    refused = run(*command, "--methods", "KNN,SLAD,GOAD", "-o", output)
+    assert refused.code == 2
+    assert "SLAD, GOAD need DeepOD; install it with pip install --no-deps deepod==" in refused.err
+    assert not output.exists()
+    # The default methods leave them out; only this method is kept, to be fast.
+    for name, method in list(baselines.METHODS.items()):
+        if method.installed and name != "HBOS":
+            monkeypatch.delitem(baselines.METHODS, name)
+    done = run(*command, "-o", output)
+    assert done.code == 0, done.err
+    assert "Left out: ICL, SLAD, NeuTraL, GOAD need DeepOD; install it with pip" in done.err
+    assert {row.method for row in read_rows(output)} == {"HBOS"}

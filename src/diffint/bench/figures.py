@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 9.0  # inches: 900 pixels, the width of a page on GitHub
-_EDGE, _MARGIN = 0.15, 2.05  # inches: around the figure; for the names on each side
+_EDGE, _MARGIN = 0.15, 2.4  # inches: around the figure; for the names on each side
 _ROW, _LEVEL = 0.215, 0.085  # inches: between names; between the bars of groups
 _AXIS = 0.95  # inches from the top to the axis
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .baselines import Method
 from .protocol import Regime, TrainsOn
 from .store import Cell, Row
+from .suites import ADBENCH, Suite
 
 
 class Limits(NamedTuple):
@@ -34,7 +35,8 @@ class Grid:
 
     tables: files by name. methods: by name, with plugins. slow_after, slow_seeds: if the first seed
     of a method takes longer than `slow_after` seconds on a table, only `slow_seeds` seeds are run
-    there. device: "cpu", or "cuda" for the methods that can use it.
+    there. device: "cpu", or "cuda" for the methods that can use it. suite: how the tables are read
+    and split.
     """
 
     tables: dict[str, Path]
@@ -44,6 +46,7 @@ class Grid:
     slow_after: float | None = None
     slow_seeds: int = 3
     device: str = "cpu"
+    suite: Suite[Any] = ADBENCH
 
     def runs(self) -> list[Run]:
         """Every run, table by table, seed by seed; runs that are equal in both regimes are one."""

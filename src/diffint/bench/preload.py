@@ -27,7 +27,12 @@ _THREADED = {
     "LUNAR": "pyod.models.lunar",
     "SO_GAAL": "pyod.models.so_gaal",
     "MO_GAAL": "pyod.models.mo_gaal",
-    "TCCM": "diffint.bench.tccm",
+    "LUNAR-standard": "pyod.models.lunar",
+    "TCCM": "diffint.bench.rivals.tccm",
+    "DTE-C": "diffint.bench.rivals.dte",
+    "MCM": "diffint.bench.rivals.mcm",
+    "ICL": "diffint.bench.rivals.icl",
+    **dict.fromkeys(("SLAD", "NeuTraL", "GOAD"), "deepod.models.tabular"),
 }
 
 

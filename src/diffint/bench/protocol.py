@@ -1,10 +1,9 @@
-"""The protocol: the 48 tables, the split, the scaling, and the two regimes."""
+"""The protocol: the paper's 48 tables, the split, the scaling, and the two regimes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,11 +12,12 @@ from sklearn.model_selection import train_test_split
 
 from ..core.config import paper_batch_size
 from ..core.errors import InputError
-from ..tables.datasets import LabelledTable, adbench_files
+from ..tables.datasets import LabelledTable, SplitTable
 
 Scale = Literal["small", "medium", "large", "high-dimensional"]
 Regime = Literal["paper", "fair"]
 TrainsOn = Literal["inliers", "everything"]
+Scaling = Literal["minmax", "standard", "none"]
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 REGIMES: tuple[Regime, ...] = get_args(Regime)
@@ -143,14 +143,46 @@ def make_trial(table: LabelledTable, seed: int, trains_on: TrainsOn) -> Trial:
     return Trial(train, test, test_labels)
 
 
-def scale_trial(trial: Trial) -> Trial:
-    """Scale every feature's training range to [−1, 1], and clip test values to it.
+def fixed_trial(table: SplitTable, seed: int, trains_on: TrainsOn) -> Trial:
+    """The table's own split, the same for all seeds: all its training rows are inliers."""
+    return Trial(table.train, table.test, table.test_labels)
 
-    The ends are exactly −1 and 1, which scikit-learn's MinMaxScaler does not guarantee: it matters
-    to detectors that count values in bins (HBOS, ECOD).
+
+def fill_missing(trial: Trial) -> Trial:
+    """Replace missing values with their column's mean over the training rows (0 if it has none).
+
+    For methods that cannot handle NaN.
     """
+    if not (np.isnan(trial.train).any() or np.isnan(trial.test).any()):
+        return trial
+    present = ~np.isnan(trial.train)
+    totals = np.where(present, trial.train, 0.0).sum(axis=0)
+    means = totals / np.maximum(present.sum(axis=0), 1)
+    return trial._replace(
+        train=np.where(present, trial.train, means),
+        test=np.where(np.isnan(trial.test), means, trial.test),
+    )
+
+
+def scale_trial(trial: Trial, scaling: Scaling = "minmax") -> Trial:
+    """Scale the features by their training values.
+
+    "minmax": the training range to [−1, 1], with test values clipped to it. The ends are exactly −1
+    and 1, which scikit-learn's MinMaxScaler does not guarantee: it matters to detectors that count
+    values in bins (HBOS, ECOD). "standard": mean 0 and standard deviation 1, without clipping.
+    "none": unchanged. Features that are constant in the training rows are divided by 1.
+    """
+    if scaling == "none":
+        return trial
     lower, upper = trial.train.min(axis=0), trial.train.max(axis=0)
-    span = np.where(upper > lower, upper - lower, 1.0)
+    varies = upper > lower
+    if scaling == "standard":
+        mean = np.where(varies, trial.train.mean(axis=0), lower)
+        deviation = np.where(varies, trial.train.std(axis=0), 1.0)
+        return trial._replace(
+            train=(trial.train - mean) / deviation, test=(trial.test - mean) / deviation
+        )
+    span = np.where(varies, upper - lower, 1.0)
 
     def scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.clip(2.0 * (rows - lower) / span - 1.0, -1.0, 1.0))
@@ -171,24 +203,6 @@ def read_seeds(text: str) -> tuple[int, ...]:
     if not seeds or max(seeds) >= 2**31 or len(seeds) > 10_000:
         raise InputError(f"seeds {text!r} must look like 0-9 or 0,1,5")
     return tuple(sorted(seeds))
-
-
-def find_tables(folder: str | Path, names: Iterable[str] = ()) -> tuple[dict[str, Path], list[str]]:
-    """The files of tables by name, smallest first, and the names of those that are missing.
-
-    names: tables ('6_cardio' or 'cardio') and scale groups ('small'); nothing for the benchmark's
-    48. Raises an error if none of them exists.
-    """
-    files = adbench_files(folder)
-    wanted = chosen_tables(names, files)
-    found = {name: files[name] for name in wanted if name in files}
-    if not found:
-        hint = f"; it has {', '.join(list(files)[:3])}" if files else ""
-        raise InputError(
-            f"none of the tables {', '.join(wanted[:5])}{' …' if len(wanted) > 5 else ''} is in "
-            f"{str(folder)!r} (files NN_name.npz){hint}"
-        )
-    return found, [name for name in wanted if name not in files]
 
 
 def chosen_tables(names: Iterable[str], more: Iterable[str] = ()) -> list[str]:

@@ -19,6 +19,7 @@ from .pages.times import time_page
 from .paper_numbers import METRICS, N_TABLES
 from .protocol import TABLES, Regime
 from .results import each, read_results
+from .selection import Selection
 
 Progress = Callable[[int, int], None]
 
@@ -31,19 +32,21 @@ def write_report(
     *,
     tables: Sequence[str] = (),
     methods: Sequence[str] = (),
+    selection: Selection | None = None,
     inputs: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write README.md, the pages, figures and CSV files that it links to. → their paths
 
     rows: one per table, method, regime and seed. tables, methods: names to report (for tables also
-    scale groups), all by default. inputs: files that must not be overwritten. progress: called with
-    the number of figures drawn and the total. The same rows give the same bytes.
+    scale groups), all by default. selection: the tables to report, without those that have no
+    rows. inputs: files that must not be overwritten. progress: called with the number of figures
+    drawn and the total. The same rows give the same bytes.
     """
     folder = Path(folder)
     for name in _CSV_FILES:
         check_not_an_input(folder / name, *inputs)
-    report = Report(read_results(rows, tables, methods))
+    report = Report(read_results(rows, tables, methods, selection))
     files = _figures(report, progress)
     drawn = list(files)
     content: dict[str, bytes] = {f"figures/{name}": figure for name, figure in files.items()}
@@ -120,7 +123,8 @@ def _figures(report: Report, progress: Progress | None) -> dict[str, bytes]:
 
 def _tables(report: Report, group: str, n_tables: int) -> str:
     """The tables of a figure: ``36 of the paper's 48 tables``, ``11 of 12 small tables``."""
-    others = any(name not in TABLES for name in report.results.tables)
+    results = report.results
+    others = not results.suite.in_paper or any(name not in TABLES for name in results.tables)
     if group == "overall":
         return f"{n_tables} tables" if others else f"{n_tables} of the paper's {N_TABLES} tables"
     of = sum(table.scale == group for table in TABLES.values())

@@ -11,13 +11,13 @@ import numpy as np
 import pandas
 
 from ..core.errors import InputError
-from ..core.formatting import counted
+from ..core.formatting import counted, listed
 from .baselines import DIFFINT_METHODS, METHODS
 from .paper_numbers import METRICS, Metric
-from .protocol import REGIMES, SCALES, TABLES, Regime, chosen_tables
+from .protocol import REGIMES, SCALES, TABLES, Regime
+from .selection import Selection
 from .store import LIMIT_STATES
-
-GROUPS: tuple[str, ...] = ("overall", *SCALES)
+from .suites import ADBENCH, SUITES, Suite
 
 _KEYS = ["regime", "table", "method"]
 _NEEDED = ["table", "method", "regime", "seed", "state", *METRICS]
@@ -25,7 +25,7 @@ _NUMBERS = [
     *METRICS, "fit_seconds", "score_seconds", "peak_memory_mb", "n_train", "n_test",
     "seeds_together", "one_core_seconds", "time_limit", "memory_limit_gb",
 ]  # fmt: skip
-_TEXTS = ["table", "method", "regime", "state", "message", "processor", "versions"]
+_TEXTS = ["table", "method", "regime", "state", "message", "processor", "versions", "suite"]
 _FEWEST_OF_PAPER = 12  # with fewer of its 23 methods, all methods are ranked together
 
 
@@ -42,11 +42,23 @@ class Results:
         (the largest), time_limit, over_limit (whether a fit on one core takes longer than the
         baselines' time limit).
     n_repeated: number of rows replaced by a later row of the same table, method, regime, seed.
+    suite: the suite of all rows.
+    expected_tables: those that should have rows: the selected ones, else the paper's if the suite
+        is the paper's, else none in particular.
+    selected: whether the expected tables are those of a selection.
     """
 
     rows: pandas.DataFrame
     cells: pandas.DataFrame
     n_repeated: int
+    suite: Suite[Any]
+    expected_tables: tuple[str, ...]
+    selected: bool
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of tables that are ranked: 'overall', and the scales of the paper's suite."""
+        return ("overall", *(SCALES if self.suite.in_paper else ()))
 
     @cached_property
     def regimes(self) -> list[Regime]:
@@ -61,8 +73,8 @@ class Results:
 
     @cached_property
     def absent_tables(self) -> list[str]:
-        """Those of the benchmark's 48 tables without any row."""
-        return [name for name in TABLES if name not in self.tables]
+        """The expected tables without any row."""
+        return [name for name in self.expected_tables if name not in self.tables]
 
     def tables_of_other_regime(self, regime: Regime) -> list[str]:
         """The tables with rows in the other regime only."""
@@ -92,11 +104,12 @@ class Results:
         """The methods that are ranked together.
 
         In the paper regime: the paper's 23 methods and plugins, so that ranks can be compared with
-        the paper's. In the fair regime, or with few of the paper's methods: all methods.
+        the paper's. In the fair regime, on other tables, or with few of the paper's methods: all
+        methods.
         """
         everyone = self.methods(regime)
         papers = [name for name in everyone if name in METHODS and METHODS[name].in_paper]
-        if regime == "fair" or len(papers) < _FEWEST_OF_PAPER:
+        if regime == "fair" or not self.suite.in_paper or len(papers) < _FEWEST_OF_PAPER:
             return everyone
         return [name for name in everyone if name in papers or name not in METHODS]
 
@@ -122,9 +135,12 @@ class Results:
 
 
 def read_results(
-    rows: pandas.DataFrame, tables: Sequence[str] = (), methods: Sequence[str] = ()
+    rows: pandas.DataFrame,
+    tables: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    selection: Selection | None = None,
 ) -> Results:
-    """The checked rows of these tables and methods (default: all)."""
+    """The checked rows of these tables and methods (default: all), all of one suite."""
     missing = [name for name in _NEEDED if name not in rows.columns]
     if missing:
         raise InputError(f"the results have no column {', '.join(map(repr, missing))}")
@@ -132,7 +148,12 @@ def read_results(
     unknown = sorted(set(rows["regime"]) - set(REGIMES))
     if unknown:
         raise InputError(f"regime {unknown[0]!r} is not one of {', '.join(REGIMES)}")
-    rows = _restricted(rows, tables, methods)
+    suite = _suite(rows)
+    rows = _restricted(rows, suite, tables, methods)
+    expected: Iterable[str] = TABLES if suite.in_paper else ()
+    if selection is not None:
+        expected = selection.of(suite.name)
+        rows = rows[rows["table"].isin(expected)]
     n_all = len(rows)
     rows = rows.drop_duplicates([*_KEYS, "seed"], keep="last")
     if not (rows["state"] == "ok").any():
@@ -147,7 +168,9 @@ def read_results(
         }
     ).sort_values([*_KEYS, "seed"])
     rows = rows.loc[order.index].reset_index(drop=True)
-    return Results(rows, _cells(rows), n_all - len(rows))
+    n_repeated = n_all - len(rows)
+    cells = _cells(rows, suite)
+    return Results(rows, cells, n_repeated, suite, tuple(expected), selection is not None)
 
 
 def sorted_tables(names: Iterable[str]) -> list[str]:
@@ -200,11 +223,25 @@ def _clean(rows: pandas.DataFrame) -> pandas.DataFrame:
     return clean
 
 
+def _suite(rows: pandas.DataFrame) -> Suite[Any]:
+    """The suite of all rows; rows without one are from before there were several."""
+    names = sorted({name or ADBENCH.name for name in rows["suite"]}) or [ADBENCH.name]
+    if len(names) > 1:
+        raise InputError(
+            f"the results are of the suites {listed(names)}; make one report for each suite"
+        )
+    if names[0] not in SUITES:
+        raise InputError(
+            f"the results are of the suite {names[0]!r}, which is not one of {', '.join(SUITES)}"
+        )
+    return SUITES[names[0]]
+
+
 def _restricted(
-    rows: pandas.DataFrame, tables: Sequence[str], methods: Sequence[str]
+    rows: pandas.DataFrame, suite: Suite[Any], tables: Sequence[str], methods: Sequence[str]
 ) -> pandas.DataFrame:
     if tables:
-        rows = rows[rows["table"].isin(chosen_tables(tables, sorted(set(rows["table"]))))]
+        rows = rows[rows["table"].isin(suite.choose(tables, sorted(set(rows["table"]))))]
     if methods:
         by_lower = {name.lower(): name for name in sorted(set(rows["method"]), reverse=True)}
         unknown = [name for name in methods if name.lower() not in by_lower]
@@ -215,7 +252,7 @@ def _restricted(
     return rows
 
 
-def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
+def _cells(rows: pandas.DataFrame, suite: Suite[Any]) -> pandas.DataFrame:
     """One row per regime, table and method, from sorted `rows`."""
     first = rows.groupby(_KEYS, sort=False).first()[["state", "time_limit"]]
     ok = rows[rows["state"] == "ok"].copy()
@@ -254,7 +291,7 @@ def _cells(rows: pandas.DataFrame) -> pandas.DataFrame:
     cells["n_seeds"] = cells["n_seeds"].fillna(0).astype(np.int64)
     cells["n_failed"] = cells["n_failed"].fillna(0).astype(np.int64)
     cells["estimated"] = cells["estimated"] == 1.0
-    scales = {name: table.scale for name, table in TABLES.items()}
+    scales = {name: table.scale for name, table in TABLES.items() if suite.in_paper}
     cells.insert(2, "scale", [scales.get(table, "") for table in cells["table"]])
     cells["over_limit"] = cells["fit_seconds"] > _baselines_time_limit(rows)
     return cells

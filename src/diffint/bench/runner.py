@@ -204,6 +204,7 @@ class _Dispatcher:
             first.trains_on,
             tuple(run.seed for run in runs),
             device,
+            self.grid.suite,
         )
         limits = self.limits._replace(seconds=self.limits.seconds * len(runs))
         return self.server.start(runs, job, limits)
@@ -226,6 +227,7 @@ class _Dispatcher:
                     memory_limit_gb=process.limits.gigabytes,
                     processor=self.processor if process.job.device == "cpu" else "GPU",
                     versions=self.versions,
+                    suite=self.grid.suite.name,
                 )
                 if process.state == "ok":
                     row = replace(row, **_measured(outcomes[run.seed]))

@@ -28,7 +28,7 @@ from .ranking import (
     ranked_tables,
     table_ranks,
 )
-from .results import GROUPS, Results, is_plugin
+from .results import Results, is_plugin
 
 _INLIER_POOL = ("TCCM", "AutoEncoder", "VAE")
 
@@ -38,11 +38,12 @@ def pools(results: Results, regime: Regime) -> dict[str, list[str]]:
 
     'line-up' is the main one. In the paper regime, 'everyone' also has the methods that are not in
     the paper; 'inlier-only' and 'contaminated' split its methods by their training rows, with
-    DiffInt in both: as in the paper, and in '… (DiffInt)' as recommended.
+    DiffInt in both: as in the paper, and in '… (DiffInt)' as recommended. On tables that are not
+    the paper's there is only the line-up.
     """
     everyone = results.methods(regime)
     found = {"line-up": results.line_up(regime)}
-    if regime == "fair":
+    if regime == "fair" or not results.suite.in_paper:
         return found
     if set(everyone) != set(found["line-up"]):
         found["everyone"] = everyone
@@ -65,7 +66,7 @@ def comparable_with_paper(results: Results, regime: Regime, pool: str) -> bool:
 
     Among four methods, for example, a rank of 4.10 would be the worst.
     """
-    if regime != "paper" or pool not in POOL_SIZES:
+    if not results.suite.in_paper or regime != "paper" or pool not in POOL_SIZES:
         return False
     members = pools(results, regime).get(pool, [])
     n_papers = sum(name in METHODS and METHODS[name].in_paper for name in members)
@@ -81,7 +82,7 @@ def rank_records(results: Results) -> pandas.DataFrame:
     for regime, metric in _regimes_and_metrics(results):
         found = pools(results, regime)
         comparable = {pool for pool in found if comparable_with_paper(results, regime, pool)}
-        for pool, group, scheme in product(found, GROUPS, SCHEMES):
+        for pool, group, scheme in product(found, results.groups, SCHEMES):
             wide = results.values(regime, metric, results.methods(regime), group)
             if scheme == "B":
                 finished = [*found[pool], *found["line-up"]]
@@ -113,7 +114,7 @@ def friedman_records(results: Results) -> pandas.DataFrame:
     for regime, metric in _regimes_and_metrics(results):
         found = pools(results, regime)
         tested = [pool for pool in ("line-up", "everyone") if pool in found]
-        for pool, group in product(tested, GROUPS):
+        for pool, group in product(tested, results.groups):
             values = ranked_tables(results.values(regime, metric, found[pool], group))
             n_tables, n_methods = values.shape
             test = friedman(values)
@@ -163,10 +164,13 @@ def cell_records(results: Results) -> pandas.DataFrame:
     """A row per table, method, regime and metric: mean, sd, number of seeds, rank, state.
 
     rank: among all methods of the regime, the worst for one that did not finish (scheme A);
-    line_up_rank: the same among the line-up, NaN for methods that are not in it. Tables of the
-    paper without any row are included, with no method and the state 'no rows'.
+    line_up_rank: the same among the line-up, NaN for methods that are not in it. Expected tables
+    without any row (of the paper, of a selection) are included, with no method and the state
+    'no rows'.
     """
     frames = []
+    in_paper = results.suite.in_paper
+    scales = {name: table.scale for name, table in TABLES.items() if in_paper}
     for regime, metric in _regimes_and_metrics(results):
         cells = results.cells[results.cells["regime"] == regime]
         frame = cells[["table", "scale", "method", "regime"]].copy()
@@ -183,7 +187,7 @@ def cell_records(results: Results) -> pandas.DataFrame:
         frame["state"] = cells["state"]
         frame["over_limit"] = cells["over_limit"]
         absent = [
-            {"table": name, "scale": TABLES[name].scale, "method": "", "regime": regime,
+            {"table": name, "scale": scales.get(name, ""), "method": "", "regime": regime,
              "metric": metric, "n_seeds": 0, "state": "no rows", "over_limit": False}
             for name in results.absent_tables
         ]  # fmt: skip
@@ -205,7 +209,7 @@ def time_records(results: Results) -> pandas.DataFrame:
             of_method = results.cells[
                 (results.cells["regime"] == regime) & (results.cells["method"] == method)
             ]
-            for group in GROUPS:
+            for group in results.groups:
                 cells = of_method if group == "overall" else of_method[of_method["scale"] == group]
                 if cells.empty:
                     continue

@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -46,6 +46,7 @@ class Row:
     one_core_seconds: for a fit on a GPU, the estimated time of the fit on one core.
     time_limit, memory_limit_gb: limits of its process: seconds for the fit and the same for the
         scoring, and resident memory.
+    suite: the suite of its table (see `suites`).
     """
 
     table: str
@@ -67,6 +68,7 @@ class Row:
     time_limit: float | None = None
     memory_limit_gb: float | None = None
     versions: str = ""
+    suite: str = "adbench"
 
     @property
     def cell(self) -> Cell:
@@ -78,7 +80,8 @@ COLUMNS = tuple(field.name for field in fields(Row))
 LIMIT_STATES: tuple[State, ...] = ("timeout", "out of memory")
 # Start of the message of a row that was copied from a run on fewer rows, which exceeded a limit.
 NOT_RUN = "not run; on the inliers alone: "
-_HEADER = ",".join(COLUMNS) + "\n"
+# Files from before there were several suites have no such column, and rows of ADBench tables.
+_WITHOUT_SUITE = COLUMNS[:-1]
 _WHOLE = ("seed", "n_train", "n_test", "seeds_together")
 _REAL = (
     "roc_auc",
@@ -110,7 +113,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """Write a results file with exactly these rows, replacing an existing one."""
-    atomic_write(path, _HEADER.encode() + b"".join(_line(row) for row in rows))
+    atomic_write(path, _header(COLUMNS) + b"".join(_line(row, COLUMNS) for row in rows))
 
 
 def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
@@ -121,18 +124,25 @@ def frame_of(rows: Iterable[Row]) -> pandas.DataFrame:
 
 
 class Store:
-    """A results file, open for appending rows.
+    """A results file, open for appending rows of one suite.
 
     A lock file is kept beside it. Its first byte is locked while rows are written. A command also
     locks one byte for every run it works on, so that a second command works on other runs. The
     system releases the locks when a process ends in any way.
     """
 
-    def __init__(self, path: str | Path, forget: Callable[[Row], bool] = lambda row: False) -> None:
-        """forget: whether an existing row counts as missing.
+    def __init__(
+        self,
+        path: str | Path,
+        forget: Callable[[Row], bool] = lambda row: False,
+        suite: str = "adbench",
+    ) -> None:
+        """forget: whether an existing row counts as missing. suite: its name.
 
-        Such rows stay in the file; of several rows of a cell, the last one counts.
+        Such rows stay in the file; of several rows of a cell, the last one counts. Raises an error
+        if the file has rows of another suite, as their tables can have the same names.
         """
+        self.suite, self._columns = suite, COLUMNS
         # Links to the same file share one lock file.
         self.path = Path(os.path.realpath(path))
         if self.path.is_dir():
@@ -199,8 +209,10 @@ class Store:
         added = added[: added.rfind(b"\n") + 1]  # another command may be writing a line
         if not added:
             return []
-        header = b"" if self._position == 0 else _HEADER.encode()
+        header = b"" if self._position == 0 else _header(self._columns)
         rows = _parse(header + added, self.path)
+        for row in rows:
+            self._check_suite(row.suite)
         self._position += len(added)
         return rows
 
@@ -210,7 +222,8 @@ class Store:
             self._reopen_if_replaced()
             self._remove_incomplete_line()
             self.refresh()
-            data = b"".join(_line(row) for row in rows if row.cell not in self._rows)
+            added = [row for row in rows if row.cell not in self._rows]
+            data = b"".join(_line(row, self._columns) for row in added)
             note_written(str(self.path))
             while data:
                 data = data[os.write(self._file, data) :]
@@ -260,20 +273,31 @@ class Store:
 
     def _check_header(self) -> None:
         """Write the header of a new file; raise an error if it is another kind of file."""
-        header = _HEADER.encode()
+        header = _header(COLUMNS)
         content = os.pread(self._file, len(header), 0)
-        if content and not header.startswith(content):
+        self._columns = COLUMNS
+        if content.startswith(_header(_WITHOUT_SUITE)):
+            self._columns = _WITHOUT_SUITE
+            self._check_suite("adbench")
+        elif content and not header.startswith(content):
             raise _not_a_results_file(self.path)
-        if len(content) < len(header):  # new, or with an incomplete first line
+        elif len(content) < len(header):  # new, or with an incomplete first line
             os.ftruncate(self._file, 0)
             os.write(self._file, header)
         self._remove_incomplete_line()
+
+    def _check_suite(self, found: str) -> None:
+        if found != self.suite:
+            raise InputError(
+                f"{str(self.path)!r} has results of the suite {found}; write those of the suite "
+                f"{self.suite} to another file"
+            )
 
     def _remove_incomplete_line(self) -> None:
         """Remove an incomplete last line, left by a killed command."""
         size = os.fstat(self._file).st_size
         if size == 0:  # emptied by another program
-            os.write(self._file, _HEADER.encode())
+            os.write(self._file, _header(self._columns))
         elif os.pread(self._file, 1, size - 1) != b"\n":
             content = os.pread(self._file, size, 0)
             os.ftruncate(self._file, content.rfind(b"\n") + 1)
@@ -285,7 +309,11 @@ def _byte_of(key: object) -> int:
     return 1 + int.from_bytes(digest[:7], "big")
 
 
-def _line(row: Row) -> bytes:
+def _header(columns: Sequence[str]) -> bytes:
+    return (",".join(columns) + "\n").encode()
+
+
+def _line(row: Row, columns: Sequence[str]) -> bytes:
     values = asdict(row)
     for name in _REAL:
         if values[name] is not None:
@@ -295,29 +323,30 @@ def _line(row: Row) -> bytes:
     values["message"] = " ".join(words)[:_LONGEST_MESSAGE]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
-        ["" if values[name] is None else values[name] for name in COLUMNS]
+        ["" if values[name] is None else values[name] for name in columns]
     )
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _parse(content: bytes, path: Path) -> list[Row]:
     lines = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
-    if tuple(next(lines, ())) != COLUMNS:
+    columns = tuple(next(lines, ()))
+    if columns not in (COLUMNS, _WITHOUT_SUITE):
         raise _not_a_results_file(path)
     rows = []
     try:
         for line in lines:
-            rows.append(_row(line))
+            rows.append(_row(line, columns))
     except (ValueError, csv.Error) as error:
         raise InputError(f"{path}, line {lines.line_num}: {error}") from None
     return rows
 
 
-def _row(line: list[str]) -> Row:
+def _row(line: list[str], columns: Sequence[str]) -> Row:
     """A row from the values of a line; raises ValueError if they are invalid."""
-    if len(line) != len(COLUMNS):
-        raise ValueError(f"{len(line)} values for {len(COLUMNS)} columns")
-    values: dict[str, Any] = dict(zip(COLUMNS, line, strict=True))
+    if len(line) != len(columns):
+        raise ValueError(f"{len(line)} values for {len(columns)} columns")
+    values: dict[str, Any] = dict(zip(columns, line, strict=True))
     for name in _WHOLE:
         values[name] = int(values[name]) if values[name] else None
     for name in _REAL:

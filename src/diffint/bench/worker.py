@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.version import __version__
-from ..tables.datasets import LabelledTable, read_adbench
-from .baselines import Method, anomaly_scores, chosen_methods
-from .protocol import TrainsOn, Trial, make_trial, scale_trial
+from ..tables.datasets import LabelledTable, SplitTable
+from .baselines import DIFFINT_METHODS, Method, anomaly_scores, chosen_methods
+from .protocol import TrainsOn, Trial, fill_missing, scale_trial
+from .suites import ADBENCH, Suite
 
 # Limit every library to one thread, as runs are timed on one core.
 ONE_CORE = {
@@ -52,6 +53,7 @@ class Job:
     trains_on: TrainsOn
     seeds: tuple[int, ...]
     device: str = "cpu"
+    suite: Suite[Any] = ADBENCH
 
 
 @dataclass(frozen=True)
@@ -96,15 +98,17 @@ def work(job: Job, pipe: Connection) -> None:
 
 def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> list[Outcome]:
     """Fit and score every seed of a job; `on_phase` is called with "fitting" and "scoring"."""
-    table = read_adbench(job.path)
+    table = job.suite.read(job.path)
     plugins = [job.plugin] if job.plugin else []
     method = chosen_methods([] if plugins else [job.method], plugins)[job.method]
     trials = []
     for seed in job.seeds:
-        trial = make_trial(table, seed, job.trains_on)
+        trial = job.suite.trial(table, seed, job.trains_on)
         if len(np.unique(trial.test_labels)) < 2:
             raise InputError(f"the test part of seed {seed} has only anomalies or only inliers")
-        trials.append(trial if method.scales_itself else scale_trial(trial))
+        if job.method not in DIFFINT_METHODS:  # the other methods cannot handle missing values
+            trial = fill_missing(trial)
+        trials.append(scale_trial(trial, method.scaling))
     if job.device != "cpu":
         return run_on_gpu(job, method, table, trials, on_phase)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -112,7 +116,7 @@ def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> l
     _seed_everything(seed)
     on_phase("fitting")
     started = time.perf_counter()
-    detector = method.make(seed, len(table.x))
+    detector = method.make(seed, table.n_rows)
     detector.fit(trial.train)
     fitted = time.perf_counter()
     on_phase("scoring")
@@ -124,7 +128,7 @@ def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> l
 def run_on_gpu(
     job: Job,
     method: Method,
-    table: LabelledTable,
+    table: LabelledTable | SplitTable,
     trials: list[Trial],
     on_phase: Callable[[str], None],
 ) -> list[Outcome]:
@@ -135,7 +139,7 @@ def run_on_gpu(
     from ..score.prepared import PreparedModel
     from ..score.scoring import anomaly_scores as model_scores
 
-    detector = method.make(job.seeds[0], len(table.x))
+    detector = method.make(job.seeds[0], table.n_rows)
     config = detector.config
     tasks = [
         Task(trial.train, np.zeros(len(trial.train), dtype=bool), np.random.SeedSequence(seed))
@@ -227,7 +231,7 @@ def processor_name() -> str:
 def installed_versions() -> str:
     """Versions of the packages that affect the results."""
     found = [f"diffint {__version__}", f"python {platform.python_version()}"]
-    for name in ("pyod", "scikit-learn", "numpy", "scipy", "torch"):
+    for name in ("pyod", "deepod", "scikit-learn", "numpy", "scipy", "torch"):
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     return "; ".join(found)

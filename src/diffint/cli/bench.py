@@ -20,13 +20,13 @@ from .signals import Stopped
 if TYPE_CHECKING:
     from ..bench.runner import Event
 
-app = typer.Typer(help="Compare detectors on the benchmark tables.", no_args_is_help=True)
+app = typer.Typer(help="Compare detectors on many tables.", no_args_is_help=True)
 
 
 @app.command()
 def run(
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Folder of ADBench tables (NN_name.npz).")
+        Path, typer.Option("--data", metavar="DIR", help="Folder of the suite's tables.")
     ],
     output: Annotated[
         Path,
@@ -34,8 +34,24 @@ def run(
             "-o", "--output", metavar="RESULTS", help="CSV file to which results are appended."
         ),
     ],
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Kind of tables: adbench (NN_name.npz), macrodata (npz with a fixed split), or "
+            "folder: your own, npz with X and y or Parquet with a label column.",
+        ),
+    ] = "adbench",
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="With --suite folder: the column of Parquet files with 1 (or true) for "
+            "anomalies. Default: label.",
+        ),
+    ] = None,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all.")
+        str, typer.Option(metavar="NAMES", help="Methods, comma-separated. Default: all installed.")
     ] = "",
     plugin: Annotated[
         list[str] | None,
@@ -49,14 +65,18 @@ def run(
         str,
         typer.Option(
             metavar="NAMES",
-            help="Tables or groups (small, medium, large, high), comma-separated. Default: all 48.",
+            help="Tables, comma-separated; of adbench also groups (small, medium, large, high). "
+            "Default: all.",
         ),
     ] = "",
     seeds: Annotated[
         str, typer.Option(metavar="LIST", help="Seeds, such as 0-9 or 0,1,2.")
     ] = "0-9",
     regime: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Regime: paper or fair. Default: both.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Regime: paper or fair (macrodata: fair only). Default: both."
+        ),
     ] = None,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Parallel runs, one core each; -1 for all cores.")
@@ -102,19 +122,24 @@ def run(
     Example: diffint bench run --data adbench --tables small --methods KNN,DiffInt -o results.csv
     """
     needs(("psutil", "psutil"))
-    from ..bench.baselines import DIFFINT_METHODS, chosen_methods
+    from ..bench.baselines import (
+        DIFFINT_METHODS,
+        absent_methods,
+        chosen_methods,
+        not_installed,
+    )
     from ..bench.grid import Grid, Limits, limit_was_raised
-    from ..bench.protocol import REGIMES, find_tables, read_seeds
+    from ..bench.protocol import read_seeds
     from ..bench.runner import run_grid
     from ..bench.store import STATES, Row, Store
+    from ..bench.suites import chosen_suite
     from ..core.checks import resolve_jobs
-    from ..tables.datasets import read_adbench
 
+    used_suite = chosen_suite(suite, label)
+    regimes = used_suite.chosen_regimes(regime)
     chosen = chosen_methods(names(methods), plugin or [])
     if any(name not in DIFFINT_METHODS and not method.plugin for name, method in chosen.items()):
         needs(("pyod", "pyod"), ("torch", "torch"))
-    if regime is not None and regime not in REGIMES:
-        raise InputError(f"--regime {regime!r} is not one of {', '.join(REGIMES)}")
     retried = [state for state in STATES if state in names(retry)]
     unknown = [state for state in names(retry) if state not in retried or state == "ok"]
     if unknown:
@@ -130,26 +155,29 @@ def run(
     ):
         if not value > 0:
             raise InputError(f"{option} {value:g} must be above 0")
-    files, absent = find_tables(data, names(tables))
+    files, absent = used_suite.find(data, names(tables))
     for path in files.values():
-        read_adbench(path)  # an invalid table raises an error before any run
+        used_suite.read(path)  # an invalid table raises an error before any run
     grid = Grid(
         tables=files,
         methods=chosen,
-        regimes=tuple(one for one in REGIMES if regime in (None, one)),
+        regimes=regimes,
         seeds=read_seeds(seeds),
         slow_after=slow_after,
         slow_seeds=slow_seeds,
         device=_device(device, any(name in DIFFINT_METHODS for name in chosen)),
+        suite=used_suite,
     )
     limits = Limits(time_limit, memory_limit)
 
     def forget(row: Row) -> bool:
         return row.state in retried or limit_was_raised(row, limits)
 
-    with Store(output, forget) as store:
+    with Store(output, forget, used_suite.name) as store:
         if absent:
             say(f"Not in {data}: {listed(absent)}.", err=True)
+        if not names(methods) and not plugin and absent_methods():
+            say(f"Left out: {not_installed(absent_methods())}.", err=True)
         before = len(store.rows)
         try:
             with progress_bar() as show:
@@ -191,21 +219,41 @@ def report(
     methods: Annotated[
         str, typer.Option(metavar="NAMES", help="Only these methods, comma-separated.")
     ] = "",
+    selection: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only the tables listed in this CSV file with the columns suite, table and half.",
+        ),
+    ] = None,
+    half: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the selection, only the tables of this half."),
+    ] = None,
 ) -> None:
     """Rank the methods: write tables, tests and diagrams from result rows.
 
-    Several files are read as one, to compare your detector with other results.
+    Several files of one suite are read as one, to compare your detector with
+    other results.
 
     Example: diffint bench report docs/results/bench/rows.csv mine.csv -o ranking
     """
     from ..bench.report import write_report
+    from ..bench.selection import read_selection
     from ..bench.store import frame_of, read_rows
 
     if output.exists() and not output.is_dir():
         raise InputError(f"{str(output)!r} is a file; give a folder with -o")
     rows = frame_of([row for path in results for row in read_rows(path)])
+    if half is not None and selection is None:
+        raise InputError("--half needs --selection, the file that lists the tables of each half")
     written = write_report(
-        rows, output, tables=names(tables), methods=names(methods), inputs=results
+        rows,
+        output,
+        tables=names(tables),
+        methods=names(methods),
+        selection=None if selection is None else read_selection(selection, half),
+        inputs=[*results, *([] if selection is None else [selection])],
     )
     say(f"{counted(len(written), 'file')} in {output}; start with {output / 'README.md'}")
 

@@ -162,15 +162,8 @@ def _read(file: TableFile, features: list[str], label: str | None, group: str | 
     others = [column for column in (label, group) if column is not None]
     for first, batch in file.batches([*features, *others]):
         parts.append(file.numbers(batch, features, first, can_ignore=True))
-        mark = file.numbers(batch, [label], first)[:, 0] if label else np.zeros(batch.num_rows)
-        wrong = np.flatnonzero((mark != 0) & (mark != 1))
-        if len(wrong):
-            raise InputError(
-                f"{file.name}: the label {label!r} is "
-                f"{'missing' if np.isnan(mark[wrong[0]]) else number(mark[wrong[0]])} "
-                f"{file.where(first + int(wrong[0]))}; it must be 0 or 1 (or false, true)"
-            )
-        marks.append(mark == 1)
+        none = np.zeros(batch.num_rows, dtype=bool)
+        marks.append(file.anomalies(batch, label, first) if label else none)
         if group is not None:
             groups.append(_group_labels(file, batch, group, first))
     values = np.concatenate(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,7 @@ REGIME_TEXTS: dict[Regime, str] = {
 BRACKETS = (
     f"In square brackets: the paper's own number, over {N_TABLES} tables and {N_METHODS} methods."
 )
+_MOST_NAMES = 12  # of tables in a list
 
 
 @dataclass(frozen=True)
@@ -84,19 +86,33 @@ def sentence(text: str) -> str:
 
 
 def absent_line(results: Results) -> str:
-    """A sentence that names the paper's tables without rows."""
-    absent = results.absent_tables
+    """A sentence that names the expected tables without rows; empty if nothing is expected."""
+    absent, n_expected = results.absent_tables, len(results.expected_tables)
     have = "has" if len(absent) == 1 else "have"
-    text = f"{len(absent)} of the paper's {N_TABLES} tables {have} no rows here"
-    line = f"All of the paper's {N_TABLES} tables have rows here."
+    tables = f"the {n_expected} selected" if results.selected else f"the paper's {N_TABLES}"
+    line = f"All of {tables} tables have rows here." if n_expected else ""
     if absent:
-        line = f"{bold(text)}: {wrapped_names(absent)}."
+        text = f"{len(absent)} of {tables} tables {have} no rows here"
+        names = some_names(absent) if results.selected else wrapped_names(absent)
+        line = f"{bold(text)}: {names}."
     for regime in results.regimes:
         other = results.tables_of_other_regime(regime)
         if other:
             line += f" With rows in the other, but not in the {regime} regime: "
             line += f"{wrapped_names(other)}."
-    return line + "\n"
+    return line.strip() + "\n" if line else ""
+
+
+def page_of(parts: Iterable[str]) -> str:
+    """A page from its paragraphs; empty ones are left out."""
+    return "\n".join(part for part in parts if part)
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first names of a list, and the number of the others."""
+    if len(names) <= _MOST_NAMES:
+        return wrapped_names(names)
+    return f"{wrapped_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
 
 
 def shown_method(method: str) -> str:

@@ -21,11 +21,12 @@ from .common import (
     REGIME_TEXTS,
     Report,
     absent_line,
+    page_of,
     sentence,
     shown_method,
+    some_names,
 )
 
-_MOST_NAMES = 12  # of tables in one cell
 _NUMBERS = r"\d+(?:\.\d+)?"  # messages that differ only in these are the same kind
 
 
@@ -43,26 +44,19 @@ def first_page(report: Report, figures: Sequence[str]) -> str:
         parts += _regime(report, regime, figures)
     parts += ["## More\n", _links(results)]
     parts += ["## Runs that did not finish\n", *_failures(results)]
-    return "\n".join(parts)
+    return page_of(parts)
 
 
 def _what_was_run(results: Results) -> str:
-    rows, names = results.rows, results.tables
-    scales = [
-        (scale, sum(TABLES[n].scale == scale for n in names if n in TABLES)) for scale in SCALES
-    ]
-    known = [f"{count} {scale}" for scale, count in scales if count]
-    others = [name for name in names if name not in TABLES]
-    tables = f"{len(names) - len(others)} of the paper's {N_TABLES}"
-    tables += f": {', '.join(known)}" if known else ""
-    if others:
-        tables += f"; and {len(others)} more: {wrapped_names(others)}"
+    rows = results.rows
     methods = results.all_methods
     plugins = [name for name in methods if is_plugin(name)]
     outside = f"; plugins: {wrapped_names(plugins)}" if plugins else ""
+    suite = [] if results.suite.in_paper else [["suite", results.suite.name]]
     lines = [
+        *suite,
         ["regimes", listed(list(results.regimes))],
-        ["tables", tables],
+        ["tables", _tables(results)],
         ["methods", f"{len(methods)}: {wrapped_names(methods)}{outside}"],
         ["seeds", ranges_text(rows["seed"].tolist())],
         ["limits per run", _limits(rows)],
@@ -72,6 +66,21 @@ def _what_was_run(results: Results) -> str:
     return table(
         ["what was run", ""], [[name, text or "not given"] for name, text in lines]
     ).replace("--:", ":--")
+
+
+def _tables(results: Results) -> str:
+    """The tables with rows: their number, and their scales or names."""
+    names = results.tables
+    if not results.suite.in_paper:
+        return f"{len(names)}: {some_names(names)}"
+    scales = [
+        (scale, sum(TABLES[n].scale == scale for n in names if n in TABLES)) for scale in SCALES
+    ]
+    known = [f"{count} {scale}" for scale, count in scales if count]
+    others = [name for name in names if name not in TABLES]
+    text = f"{len(names) - len(others)} of the paper's {N_TABLES}"
+    text += f": {', '.join(known)}" if known else ""
+    return text + (f"; and {len(others)} more: {wrapped_names(others)}" if others else "")
 
 
 def _limits(rows: pandas.DataFrame) -> str:
@@ -182,9 +191,10 @@ def _headline(report: Report, regime: Regime, pool: str) -> str:
 
 
 def _links(results: Results) -> str:
-    lines = [
-        "- [Mean ranks](ranks.md): by scale, with tests, treatment of missing runs, training rows",
-    ]
+    contents = "tests, treatment of missing runs"
+    if results.suite.in_paper:
+        contents = f"by scale, with {contents}, training rows"
+    lines = [f"- [Mean ranks](ranks.md): {contents}"]
     for regime in results.regimes:
         for metric in METRICS:
             lines.append(
@@ -216,7 +226,7 @@ def _failures(results: Results) -> list[str]:
                 [
                     shown_method(str(method)),
                     escaped(str(state)),
-                    _names(list(dict.fromkeys(group["table"]))),
+                    some_names(list(dict.fromkeys(group["table"]))),
                     ", ".join(dict.fromkeys(group["regime"])),
                     ranges_text(group["seed"].tolist()),
                     escaped(str(message)),
@@ -235,9 +245,8 @@ def _failures(results: Results) -> list[str]:
     if len(never):
         lines = []
         for (regime, method), group in never.groupby(["regime", "method"], sort=False):
-            lines.append(
-                f"- {shown_method(str(method))}, {regime} regime: {_names(list(group['table']))}"
-            )
+            tables = some_names(list(group["table"]))
+            lines.append(f"- {shown_method(str(method))}, {regime} regime: {tables}")
         parts += [
             "Methods without rows on tables that others were run on; they count as not finished:\n",
             "\n".join(lines) + "\n",
@@ -248,9 +257,3 @@ def _failures(results: Results) -> list[str]:
 def _method_positions(names: pandas.Series) -> pandas.Series:
     places = {name: place for place, name in enumerate(sorted_methods(set(names)))}
     return names.map(places)
-
-
-def _names(names: list[str]) -> str:
-    if len(names) <= _MOST_NAMES:
-        return wrapped_names(names)
-    return f"{wrapped_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"

@@ -20,6 +20,7 @@ from .common import (
     REGIME_TEXTS,
     Report,
     absent_line,
+    page_of,
     sentence,
     shown_method,
 )
@@ -42,16 +43,17 @@ def ranks_page(report: Report, figures: Sequence[str]) -> str:
                 parts += _by_scale(report, regime, pool)
         parts += _tests(report, regime, figures)
         parts += _schemes(report, regime)
-        if regime == "paper":
+        if regime == "paper" and results.suite.in_paper:
             parts += _split_pools(report)
-    return "\n".join(parts)
+    return page_of(parts)
 
 
 def _by_scale(report: Report, regime: Regime, pool: str) -> list[str]:
     methods = pools(report.results, regime)[pool]
-    title = "With methods that are not in the paper" if pool == "everyone" else "By scale"
-    parts = [f"### {title}: {counted(len(methods), 'method')}\n"]
     groups = report.groups(regime)
+    title = "By scale" if report.results.suite.in_paper else "All tables"
+    title = "With methods that are not in the paper" if pool == "everyone" else title
+    parts = [f"### {title}: {counted(len(methods), 'method')}\n"]
     for metric in METRICS:
         columns = [report.ranking(regime, pool, "A", group, metric) for group in groups]
         header = [sentence(METRIC_NAMES[metric])]

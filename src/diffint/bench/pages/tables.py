@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pandas
 
 from ...core.formatting import counted, number
 from ..markdown import bold, escaped, score_text, table
-from ..paper_numbers import ROC_AUC, Metric
+from ..paper_numbers import ROC_AUC, Metric, PaperNumber
 from ..protocol import SCALES, Regime
 from ..results import each
-from .common import METRIC_NAMES, REGIME_TEXTS, Report, absent_line, sentence, shown_method
+from .common import (
+    METRIC_NAMES,
+    REGIME_TEXTS,
+    Report,
+    absent_line,
+    page_of,
+    sentence,
+    shown_method,
+    some_names,
+)
 
 _COLUMNS = 5  # tables per block
 
@@ -41,25 +52,39 @@ def tables_page(report: Report, regime: Regime, metric: Metric) -> str:
         names = list(dict.fromkeys(in_scale["table"]))
         if not names:
             continue
-        parts.append(f"## {scale.capitalize() or 'Other'} tables ({len(names)})\n")
+        title = f"{scale.capitalize() or 'Other'} tables" if results.suite.in_paper else "Tables"
+        parts.append(f"## {title} ({len(names)})\n")
         n_blocks = math.ceil(len(names) / _COLUMNS)
         width = math.ceil(len(names) / n_blocks)
         for start in range(0, len(names), width):
             block = names[start : start + width]
-            parts.append(_block(by_key, results.methods(regime), block, metric))
-        short = in_scale[(in_scale["state"] == "ok") & (in_scale["n_seeds"] < n_seeds)]
-        if len(short):
-            fewer = [
-                f"{escaped(str(row.method))} on {escaped(str(row.table))} ({row.n_seeds})"
-                for row in each(short)
-            ]
-            parts.append(f"Fewer than {n_seeds} seeds: {', '.join(fewer)}.\n")
-    return "\n".join(parts)
+            papers = ROC_AUC if results.suite.in_paper and metric == "roc_auc" else {}
+            parts.append(_block(by_key, results.methods(regime), block, papers))
+        parts.append(_fewer_seeds(in_scale[in_scale["state"] == "ok"], n_seeds))
+    return page_of(parts)
+
+
+def _fewer_seeds(finished: pandas.DataFrame, n_seeds: int) -> str:
+    """A sentence that names the methods with fewer than `n_seeds` seeds; empty if there are none.
+
+    finished: the cells with a value.
+    """
+    short = finished[finished["n_seeds"] < n_seeds]
+    texts = []
+    for (method, n), cells in short.groupby(["method", "n_seeds"], sort=False):
+        everywhere = len(cells) == (finished["method"] == method).sum() > 1
+        where = "every table that it finished" if everywhere else some_names(list(cells["table"]))
+        texts.append(f"{escaped(str(method))} with {n} on {where}")
+    return f"Fewer than {n_seeds} seeds: {'; '.join(texts)}.\n" if texts else ""
 
 
 def _block(
-    cells: dict[tuple[str, str], Any], methods: Sequence[str], names: Sequence[str], metric: Metric
+    cells: dict[tuple[str, str], Any],
+    methods: Sequence[str],
+    names: Sequence[str],
+    papers: Mapping[str, PaperNumber],
 ) -> str:
+    """papers: the paper's values of DiffInt by table."""
     best = {name: min(cells[name, method].rank for method in methods) for name in names}
     rows = []
     for method in methods:
@@ -70,7 +95,7 @@ def _block(
             is_best = cell.rank == best[name] and not math.isnan(cell.mean)
             row.append(bold(text) if is_best else text)
         rows.append(row)
-        if method == "DiffInt-paper" and metric == "roc_auc" and set(names) & set(ROC_AUC):
-            papers = [f"[{ROC_AUC[name].value:.3f}]" if name in ROC_AUC else "" for name in names]
-            rows.append(["the paper", *papers])
+        if method == "DiffInt-paper" and set(names) & set(papers):
+            shown = [f"[{papers[name].value:.3f}]" if name in papers else "" for name in names]
+            rows.append(["the paper", *shown])
     return table(["", *map(escaped, names)], rows)

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.formatting import listed, number
 from ..markdown import MISSING, seconds_text, table
 from ..results import each
-from .common import Report, absent_line, shown_method
+from .common import Report, absent_line, page_of, shown_method
 
 
 def time_page(report: Report, figures: Sequence[str]) -> str:
@@ -49,7 +49,7 @@ def time_page(report: Report, figures: Sequence[str]) -> str:
             "libraries of its process (200 to 800 MB, depending on the methods that were run).\n"
         )
         parts.append(table(["", "finished", *groups], memory))
-    return "\n".join(parts)
+    return page_of(parts)
 
 
 def _seconds(cell: Any) -> str:

@@ -43,12 +43,15 @@ def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
         return _float64(column)
     if pyarrow.types.is_null(kind):
         return np.full(len(column), np.nan)
-    if _is_text(kind):
+    if is_text(kind):
         return _from_text(column.cast(pyarrow.large_string()), decimal)
     raise NotNumeric(str(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a pyarrow type is text, also as a dictionary of distinct texts."""
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
     kinds = ("is_string", "is_large_string", "is_string_view")
     return any(getattr(pyarrow.types, name, lambda _: False)(kind) for name in kinds)
 

@@ -21,7 +21,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.formatting import counted
+from ...core.formatting import counted, number
 from .formats import LONGEST_MARK, Format, format_by_content, format_of
 from .number_parsing import NotNumbers, NotNumeric, as_numbers
 from .text import TextTable
@@ -156,6 +156,22 @@ class TableFile:
                 f"{self.where(first + int(row))}; {remedy(columns[j])}"
             )
         return values
+
+    def anomalies(self, batch: Any, label: str, first: int) -> NDArray[np.bool_]:
+        """Which rows of a batch the label marks as anomalies; raises unless all are 0 or 1.
+
+        first: number of rows before the batch.
+        """
+        marks = self.numbers(batch, [label], first)[:, 0]
+        wrong = np.flatnonzero((marks != 0) & (marks != 1))
+        if len(wrong):
+            mark = marks[wrong[0]]
+            raise InputError(
+                f"{self.name}: the label {label!r} is "
+                f"{'missing' if np.isnan(mark) else number(mark)} "
+                f"{self.where(first + int(wrong[0]))}; it must be 0 or 1 (or false, true)"
+            )
+        return np.asarray(marks == 1)
 
     def ids(self, batch: Any, column: str) -> Any:
         """A column of a batch as ids: a pyarrow array (rows,) that can be shown and written."""

@@ -1,0 +1,1 @@
+"""Detectors that no package offers, or that need a correction."""
