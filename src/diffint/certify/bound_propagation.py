@@ -19,6 +19,7 @@ from ..core.model import Member
 from ..core.scaling import Range, ScaledRegion
 from ..engine.cpu.interval_layer import log_box_memberships
 from .float_error import SLIGHT, UNIT_ROUNDOFF, decoder_rounding, encoder_rounding, sum_error
+from .kept_distances import KeptDistances
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,7 @@ class IntervalNetwork:
         self.output_weight = member.decoder.output_weight.astype(np.float64)
         self.output_bias = member.decoder.output_bias.astype(np.float64)
         self.output_rounding = decoder_rounding(member, self.encoder_rounding).output
+        self.kept = KeptDistances(member)
 
     def scale(self, lower: Array, upper: Array) -> ScaledRegion:
         """Scale boxes given in original units. lower, upper: (boxes, features)"""
@@ -65,8 +67,9 @@ class IntervalNetwork:
         count = np.maximum(known.sum(axis=1), 1)
         beyond = np.maximum(target.low - outputs.high, outputs.low - target.high)
         across = np.maximum(target.high - outputs.low, outputs.high - target.low)
-        low = np.where(known, np.maximum(beyond, 0.0), 0.0).sum(axis=1) / count
-        high = np.where(known, across, 0.0).sum(axis=1) / count
+        apart = self.kept.bounds(target)
+        low = (np.where(known, np.maximum(beyond, 0.0), 0.0).sum(axis=1) + apart.low) / count
+        high = (np.where(known, across, 0.0).sum(axis=1) + apart.high) / count
         score = Range(
             np.floor((low - SLIGHT * (1.0 + low)) / _GRID) * _GRID,
             np.ceil((high + SLIGHT * (1.0 + high)) / _GRID) * _GRID,
@@ -78,7 +81,7 @@ class IntervalNetwork:
         moves = np.einsum("nk,nkj->nj", weight, logs.width)
         shared = np.where(known, outputs.width, 0.0).sum(axis=1) / count
         total = np.maximum(moves.sum(axis=1), np.finfo(float).tiny)
-        own = np.where(known, target.width, 0.0) / count[:, None]
+        own = np.where(known, target.width, 0.0) * (1.0 + self.kept.weight) / count[:, None]
         return ScoreBounds(score, own + moves * (shared / total)[:, None])
 
     def _log_memberships(self, encoded: Range) -> Range:

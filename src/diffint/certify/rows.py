@@ -2,12 +2,14 @@
 
 For every code f_0, by the reverse triangle inequality,
 
-    score(x) ≥ (1/d)·‖x − g(f_0)‖₁ − (L/√d)·‖f(x) − f_0‖₂,
+    error(x) ≥ (1/d)·‖x − g(f_0)‖₁ − (L/√d)·‖f(x) − f_0‖₂,
 
 where L is the product of the exact largest singular values of the decoder's two maps. A row beyond
 the envelope of all units on some features has a code near the *empty code* f_0 of that side
 pattern. Its distance from f_0 is bounded without computing the code, one feature at a time. Missing
-features are left out of d and of the sums; leaving out outputs cannot increase L.
+features are left out of the sums; leaving out outputs cannot increase L. The other parts of the
+score, the distance from the nearest kept row and what missing cells count, are not bounded but
+computed.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from ..core.immutable import Immutable
 from ..core.model import FlagRates, Member
 from ..core.row_labels import index_for
 from ..engine.cpu.margins import row_margins
+from ..engine.reference.score import missing_parts
 from ..engine.threads import run_blocks
 from ..score.prepared import PreparedMembers, PreparedModel
 from ..score.scoring import anomaly_scores
 from .float_error import SLIGHT, decoder_rounding, encoder_rounding
+from .kept_distances import KeptDistances
 
 if TYPE_CHECKING:
     import pandas
@@ -59,6 +63,8 @@ class Certificate(Immutable):
 
     (members, rows), the parts of the bounds:
     distance: (1/d)·‖x − g(f_0)‖₁.
+    beside_error: the other parts of the score: the distance from the nearest kept row, and missing
+        cells.
     kappa: bound on ‖f(x) − f_0‖₂ from the features one at a time; code_distance: that distance.
     slack, slack_at_row: what is subtracted for the distance of the codes.
     rounding: what is subtracted for float32 arithmetic.
@@ -85,6 +91,7 @@ class Certificate(Immutable):
     bound: Array
     bound_at_row: Array
     distance: Array
+    beside_error: Array
     kappa: Array
     code_distance: Array
     slack: Array
@@ -119,7 +126,7 @@ class Certificate(Immutable):
         row = np.arange(len(self))
         columns: dict[str, NDArray[Any]] = {"row": row}
         columns |= {n: getattr(self, n) for n in ("score", "bound", "bound_at_row")}
-        parts = ("distance", "slack", "slack_at_row", "rounding")
+        parts = ("distance", "beside_error", "slack", "slack_at_row", "rounding")
         columns |= {name: getattr(self, name).mean(axis=0) for name in parts}
         flags = ("n_beyond", "out_of_support", "strict", "strict_envelope")
         columns |= {name: getattr(self, name) for name in flags}
@@ -167,12 +174,12 @@ def certify(
     every = prepared.derived(MemberMargin)
     margins = [_member_margins(margin, x, n_jobs) for margin in every]
     parts = {name: np.array([getattr(m, name) for m in margins]) for name in _PARTS}
-    certain = parts["distance"] - parts["rounding"]
+    certain, beside = parts["distance"] - parts["rounding"], parts["beside_error"]
     return Certificate(
         feature_names=model.feature_names,
         score=anomaly_scores(prepared, x, n_jobs),
-        bound=np.maximum(certain - parts["slack"], 0.0).mean(axis=0),
-        bound_at_row=np.maximum(certain - parts["slack_at_row"], 0.0).mean(axis=0),
+        bound=(np.maximum(certain - parts["slack"], 0.0) + beside).mean(axis=0),
+        bound_at_row=(np.maximum(certain - parts["slack_at_row"], 0.0) + beside).mean(axis=0),
         **parts,
         lipschitz_bound=np.array([margin.lipschitz for margin in every]),
         pattern=np.array([m.pattern for m in margins]),
@@ -213,7 +220,7 @@ def lipschitz_bounds(decoder: Decoder) -> tuple[float, float]:
 
 # --- One member --------------------------------------------------------------------------------
 
-_PARTS = ("distance", "kappa", "code_distance", "slack", "slack_at_row", "rounding")
+_PARTS = ("distance", "beside_error", "kappa", "code_distance", "slack", "slack_at_row", "rounding")
 _MEMBER_FLAGS = ("out_of_support", "strict", "strict_envelope")
 
 
@@ -222,6 +229,7 @@ class _Margins:
     """One member's part of a certificate; (rows,) each, and pattern (rows, features)."""
 
     distance: Array
+    beside_error: Array
     kappa: Array
     code_distance: Array
     slack: Array
@@ -266,6 +274,8 @@ class MemberMargin:
     def __init__(self, config: Config, member: Member) -> None:
         self.temperature, self.error = config.temperature, config.error
         self.scaler, self.decoder = member.scaler, member.decoder
+        self.member, self.kept = member, KeptDistances(member)
+        self.missing_counts = config.missing == "signal"
         self.lower, self.upper = member.lower.astype(np.float64), member.upper.astype(np.float64)
         self.active = active(member)
         self.encoder_rounding = encoder_rounding(member, self.temperature)
@@ -286,7 +296,8 @@ class MemberMargin:
     def of(self, x: NDArray[Any]) -> _Margins:
         """Margins of rows in original units. x: (rows, features)"""
         clipped, unclipped = self.scaler.transform(x)
-        target = (unclipped if self.error == "unclipped" else clipped).astype(np.float64)
+        narrow = unclipped if self.error == "unclipped" else clipped
+        target = narrow.astype(np.float64)
         n_rows, n_units = len(x), len(self.lower)
         omega, lowest = np.empty((2, n_rows))
         sides, strict = np.empty(x.shape, dtype=np.int8), np.empty(n_rows, dtype=bool)
@@ -307,7 +318,11 @@ class MemberMargin:
         inverse = inverse.ravel()
 
         present = ~np.isnan(target)
-        count = np.maximum(present.sum(axis=1), 1)
+        n_present = np.maximum(present.sum(axis=1), 1)
+        count, beside = n_present.astype(np.float64), self.kept.least(narrow)
+        if self.missing_counts:
+            count[:] = max(int(self.scaler.seen.sum()), 1)
+            beside += missing_parts(self.member, ~present).sum(axis=1) * (1.0 - SLIGHT)
         attractor, sizes = self.decode(empty)
         away = np.abs(np.where(present, target - attractor[inverse], 0.0))
         distance = away.sum(axis=1) / count
@@ -321,19 +336,21 @@ class MemberMargin:
         reach = np.minimum(_code_distance(omega + 2 * error), farthest) + common
         code_distance = np.linalg.norm(softmax(log_box, axis=1) - empty[inverse], axis=1)
         reach_at_row = code_distance + _code_distance(2 * error) + common
-        scale = self.lipschitz / np.sqrt(count)
-        anything = present.any(axis=1)  # a row without values scores 0
+        scale = self.lipschitz * np.sqrt(n_present) / count
+        anything = present.any(axis=1)  # a row without values has no error
         # Magnitude of the sums that give the outputs: at f_0, plus the largest change of the
         # activations away from it.
         moved = self.hidden * reach + self.hidden_error
         summed = np.where(present, sizes[inverse] + moved[:, None] * self.columns, 0.0)
-        rounding = self.passed_error / np.sqrt(count) + SLIGHT * (1.0 + away.max(axis=1))
+        rounding = self.passed_error * np.sqrt(n_present) / count
+        rounding += SLIGHT * (1.0 + away.max(axis=1))
         rounding += self.output_error * summed.sum(axis=1) / count
 
         side = np.sign(sides)
         constrained = self.active.any(axis=0)
         return _Margins(
             distance=distance,
+            beside_error=beside / count,
             kappa=kappa,
             code_distance=code_distance,
             slack=np.where(anything, scale * reach, 0.0),

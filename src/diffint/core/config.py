@@ -36,7 +36,7 @@ class Setting:
     meaning: str
     advice: str
     check: Callable[[str, object], Any] | None = None
-    since: int = 3
+    since: int = 4
     before: Any = None
 
     def numpydoc(self) -> str:

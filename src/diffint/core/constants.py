@@ -21,3 +21,6 @@ LARGEST_ORIGINAL = 1e305
 MEMBERSHIP_FLOOR = 1 / 4
 # How much more a distance counts where it lies beyond every training value.
 BEYOND_WEIGHT = 4.0
+
+# Share of missing training cells from which one more missing cell says nothing about a row.
+COMMONLY_MISSING = 0.05

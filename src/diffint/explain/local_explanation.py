@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_count, check_index
+from ..core.constants import COMMONLY_MISSING
 from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
@@ -57,6 +58,7 @@ class LocalExplanation(Immutable):
     responsibility: (rows, features) ranks the features of a row, largest first.
     constant, whole: (features,) whether the feature had a single value in training; whether it had
         only whole numbers.
+    missing_share: (features,) share of the training rows that miss the value.
     counted_rows, n_rows: number of training rows that were counted, and of all training rows.
     held_out: whether the p-values are based on rows left out of training.
     index: the labels of the rows, None if they have positions only.
@@ -82,6 +84,7 @@ class LocalExplanation(Immutable):
     share: Array
     responsibility: Array
     constant: NDArray[np.bool_]
+    missing_share: Array
     whole: NDArray[np.bool_]
     counted_rows: int
     n_rows: int
@@ -278,6 +281,11 @@ def explain_rows(
 
     run_blocks(explain_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
     smallest, largest = training_range(model.features)
+    missing_share = model.features.missing_share
+    # A missing cell is responsible for what it adds, unless training rows often miss the value.
+    surprising = np.isnan(x) & (missing_share < COMMONLY_MISSING)
+    n_seen = max(int((missing_share < 1.0).sum()), 1)
+    responsibility = np.where(surprising, n_seen * parts, found.responsibility)
     unit = matches.member * n_units + matches.unit
     return LocalExplanation(
         feature_names=model.feature_names,
@@ -298,8 +306,9 @@ def explain_rows(
         distance=distance,
         expected=found.expected,
         share=share,
-        responsibility=found.responsibility,
+        responsibility=responsibility,
         constant=smallest == largest,
+        missing_share=missing_share,
         whole=model.features.whole,
         counted_rows=min(member.counted_rows for member in model.members),
         n_rows=model.training.n_rows,

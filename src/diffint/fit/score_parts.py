@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.config import Config
+from ..core.constants import COMMONLY_MISSING
 from ..core.model import Member
 from ..core.scaling import Scaler
 from ..score.prepared import PreparedMembers
 from .sampling import Rows, at_most
 
-_LARGEST_WEIGHT = 1e6  # of a feature; nearly constant ones would overflow
+_LARGEST_WEIGHT = 1e6  # of a nearly constant feature, or of distances that are nearly all 0
 _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
 _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
-_COMMONLY_MISSING = 0.05  # share of missing cells from which one more says nothing
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
 
@@ -96,6 +96,7 @@ def weigh_parts(
         if len(member.kept_rows):
             spread = _spread(distance.sum(axis=1))
             weight = _spread(error.sum(axis=1)) / spread if spread > 0 else 1.0
+            weight = min(weight, _LARGEST_WEIGHT)
         parts = error + weight * distance
         missing = surprise = np.zeros(x.shape[1])
         if config.missing == "signal":
@@ -133,7 +134,7 @@ def _missing_cells(
     present = ~np.isnan(rows) & seen
     counted = max(int(seen.sum()), 1)
     typical = counted * parts.sum(axis=0, where=present) / np.maximum(present.sum(axis=0), 1)
-    rare = np.where(seen, np.maximum(1.0 - missing_share / _COMMONLY_MISSING, 0.0), 0.0)
+    rare = np.where(seen, np.maximum(1.0 - missing_share / COMMONLY_MISSING, 0.0), 0.0)
     scores = parts.sum(axis=1)
     above = float(np.quantile(scores, _RARE_SCORE) - scores.mean())
     return typical * (1.0 + rare), _MARGIN * above * rare

@@ -21,6 +21,7 @@ from ..core.model import QUANTILE_LEVELS, FeatureSummary, FittedModel, Member, T
 
 _LARGEST_OUTPUT = 1e37  # bound on the outputs of a decoder; float32 ends at 3.4e38
 _LARGEST_SCALED = 1e30  # ends of boxes, in scaled units
+_LARGEST_DISTANCE_WEIGHT = 1e12
 _LONGEST_TEXT = 200  # characters of a text in the summary of the training
 _ROUNDING = 1e-3  # how far a mean of shares may exceed 1 by rounding in float32
 
@@ -97,6 +98,14 @@ def _member_checks(member: Member, n_rows: int) -> Iterable[tuple[bool, str]]:
         and bool((member.peers_inside <= member.box_rows[:, None]).all()),
         "numbers of rows in boxes",
     )
+    yield (
+        _within(member.kept_rows, -_LARGEST_SCALED, _LARGEST_SCALED)
+        and _within(member.kept_weight, 0.0, _LARGEST_DISTANCE_WEIGHT)
+        and 0 <= member.distance_weight <= _LARGEST_DISTANCE_WEIGHT,
+        "kept rows",
+    )
+    missing = member.missing_error, member.missing_surprise
+    yield all(_within(part, 0.0, _LARGEST_OUTPUT) for part in missing), "errors of missing cells"
     yield 1 <= member.coverage_rows <= n_rows, "numbers of rows"
     yield _within(member.coverage_counts, 0, member.coverage_rows), "numbers of values"
     yield len(member.history) > 0 and _within(member.history, 0.0, np.inf), "training losses"

@@ -31,7 +31,8 @@ from ..core.model import (
     TrainingSummary,
     joint_depth,
 )
-from ..core.scaling import SCALERS, Scaler
+from ..core.scaling import SCALERS
+from ..core.scaling.curves import MOST_KNOTS
 from .array_file import FORMAT_VERSION, Shapes, read_arrays, write_arrays
 from .model_checks import check_model, check_training
 
@@ -42,8 +43,11 @@ _MEMBER_SCALARS = {
     "coverage_held_out": ("BOOL", bool),
     "center_movement": ("F64", float),
     "half_width_movement": ("F64", float),
+    "distance_weight": ("F64", float),
     "n_rows": ("I64", int),
 }
+# The shape of what a scaler has for each feature, if it is not one number.
+_CELLS = {"knots": (2, MOST_KNOTS)}
 _PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
 
 
@@ -51,13 +55,14 @@ _PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
 class _Description:
     """The JSON part of a file, checked.
 
-    n_features, n_scores, name_bytes: number of features, of calibration scores, and of bytes that
-    the names of the features have together.
+    n_features, n_scores, n_kept_rows, name_bytes: number of features, of calibration scores, of
+    training rows that each member keeps, and of bytes that the names of the features have together.
     """
 
     config: Config
     n_features: int
     n_scores: int
+    n_kept_rows: int
     name_bytes: int
     calibration_kind: str
     training: TrainingSummary
@@ -91,7 +96,14 @@ class _Description:
             "members.coverage_counts": ("I64", (m, d)),
             "members.joint_coverage": ("F32", (m, k, joint_depth(d))),
             "members.history": ("F64", (m, self.training.epochs)),
-            **{f"members.scaler.{f.name}": ("F64", (m, d)) for f in fields(Scaler)},
+            "members.kept_rows": ("F32", (m, self.n_kept_rows, d)),
+            "members.kept_weight": ("F32", (m, d)),
+            "members.missing_error": ("F64", (m, d)),
+            "members.missing_surprise": ("F64", (m, d)),
+            **{
+                f"members.scaler.{f.name}": ("F64", (m, d, *_CELLS.get(f.name, ())))
+                for f in fields(SCALERS[config.scaling])
+            },
             **{f"members.{name}": (kind, (m,)) for name, (kind, _) in _MEMBER_SCALARS.items()},
             "features.name_bytes": ("U8", (self.name_bytes,)),
             "features.name_ends": ("I64", (d,)),
@@ -105,9 +117,20 @@ class _Description:
             "calibration.group_sizes": ("I64", (self.n_scores,)),
         }
 
+    @property
+    def training_rows(self) -> str:
+        """What the file holds of the training table, for whoever may not store or pass on rows."""
+        count = self.config.n_members * self.n_kept_rows
+        if not count:
+            return "no training rows are stored"
+        return (
+            f"{count:,} training rows are stored, scaled, because the score compares rows with "
+            "them; fit with kept_rows=0 to store none, at a small loss of accuracy"
+        )
+
     def to_json(self) -> str:
         """The text in the file."""
-        values = asdict(self)
+        values = {"training_rows": self.training_rows, **asdict(self)}
         if self.flag_rates is None:
             del values["flag_rates"]
         return json.dumps(values)
@@ -116,12 +139,14 @@ class _Description:
     def from_json(cls, text: str) -> _Description:
         """The description, checked field by field."""
         try:
-            raw = _record(json.loads(text), fields(cls), optional=("flag_rates",))
+            names = (*fields(cls), "training_rows")
+            raw = _record(json.loads(text), names, optional=("flag_rates",))
             settings = _record(raw["settings"], _SETTINGS)
             read = cls(
                 config=Config(**_implied(FORMAT_VERSION), **_checked(raw["config"], dict)),
                 n_features=_checked(raw["n_features"], int),
                 n_scores=_checked(raw["n_scores"], int),
+                n_kept_rows=_checked(raw["n_kept_rows"], int),
                 name_bytes=_checked(raw["name_bytes"], int),
                 calibration_kind=_checked(raw["calibration_kind"], str),
                 training=TrainingSummary(**_plain_values(raw["training"], TrainingSummary)),
@@ -139,6 +164,10 @@ class _Description:
             raise ModelFileError(f"the model's description is damaged ({reason})") from error
         if read.n_features < 1 or read.name_bytes < 0:
             raise ModelFileError("the model has no features")
+        if not 0 <= read.n_kept_rows <= read.config.kept_rows:
+            raise ModelFileError("the model keeps an impossible number of training rows")
+        if raw["training_rows"] != read.training_rows:
+            raise ModelFileError("the statement about stored training rows is wrong")
         if not 1 <= read.n_scores <= MAX_SCORES or read.calibration_kind not in CALIBRATIONS:
             raise ModelFileError("the model has no usable calibration")
         certified = DECODERS[read.config.decoder].certified
@@ -159,6 +188,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         config=model.config,
         n_features=model.n_features,
         n_scores=len(model.calibration.scores),
+        n_kept_rows=len(model.members[0].kept_rows),
         name_bytes=sum(map(len, names)),
         calibration_kind=model.calibration.kind,
         training=model.training,
@@ -296,7 +326,9 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
         values |= {name: kind(values[name]) for name, (_, kind) in _MEMBER_SCALARS.items()}
         members.append(
             Member(
-                scaler=SCALERS[config.scaling](**part("members.scaler.", Scaler, i)),
+                scaler=SCALERS[config.scaling](
+                    **part("members.scaler.", SCALERS[config.scaling], i)
+                ),
                 decoder=DECODERS[config.decoder](**part("members.decoder.", Decoder, i)),
                 **values,
             )

@@ -40,11 +40,9 @@ class AdaptiveScaler(MinMaxScaler):
         return cls(**{f.name: getattr(linear, f.name) for f in fields(linear)}, knots=knots)
 
     @cached_property
-    def curves(self) -> Mapping[int, Curve]:  # type: ignore[override]
+    def curves(self) -> Mapping[int, Curve]:
         counts = (~np.isnan(self.knots[:, 0])).sum(axis=1)
-        return {
-            int(j): Curve(*self.knots[j, :, : counts[j]]) for j in np.flatnonzero(counts)
-        }
+        return {int(j): Curve(*self.knots[j, :, : counts[j]]) for j in np.flatnonzero(counts)}
 
     def is_possible(self) -> bool:
         given = ~np.isnan(self.knots)

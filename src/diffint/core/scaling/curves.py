@@ -109,12 +109,13 @@ def _apart(values: Vector, scaled: Vector, value: float) -> tuple[Vector, Vector
 
     How far apart the few other cells are says little about how far apart others would be.
     """
-    at, gap = int(np.searchsorted(values, value)), max(abs(value) * 2.0**-50, 2 * _NARROWEST)
+    gap = max(abs(value) * 2.0**-50, 2 * _NARROWEST)
     for side in (-1, 1):
         place = int(np.searchsorted(values, value))
         near = place + side
         if 0 <= near < len(values) and abs(values[near] - value) > 2 * gap:
             middle = (scaled[place] + scaled[near]) / 2
             at = place if side < 0 else place + 1
-            values, scaled = np.insert(values, at, value + side * gap), np.insert(scaled, at, middle)
+            values = np.insert(values, at, value + side * gap)
+            scaled = np.insert(scaled, at, middle)
     return values, scaled

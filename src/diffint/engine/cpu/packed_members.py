@@ -115,9 +115,7 @@ class PackedMembers:
         places[score_layout.FLOATS] = self._lay_out(self._shapes)
         places[score_layout.FIRST_DOUBLE] = 1 + n_features
         places[score_layout.DOUBLES] = (
-            score_layout.N_DOUBLES * outputs
-            + score_layout.N_SINGLE
-            + n_curves * score_layout.CURVE
+            score_layout.N_DOUBLES * outputs + score_layout.N_SINGLE + n_curves * score_layout.CURVE
         )
         rows = score_layout.TILE_ROWS
         self._scratch_sizes = (

@@ -1,8 +1,9 @@
 """The compiled function that scores rows: all members in one call.
 
-Rows go through scaling, encoding, decoding and the distance from kept rows (`score_scaling`,
-`score_encoding`, `score_decoding`, `score_distance`) in tiles of TILE_ROWS. No result depends on the other rows of a tile: sums run in
-the same order in every tile, and terms that are left out of a sum are exactly 0.
+Rows go through scaling, encoding, decoding and the search for the nearest kept row
+(`score_scaling`, `score_encoding`, `score_decoding`, `score_distance`) in tiles of TILE_ROWS. No
+result depends on the other rows of a tile: sums run in the same order in every tile, and terms that
+are left out of a sum are exactly 0.
 """
 
 from __future__ import annotations

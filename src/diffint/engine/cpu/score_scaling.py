@@ -9,8 +9,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...core.constants import CONSTANT_DISTANCE, UNCLIPPED_LIMIT
-from ..kernel_cache import compiled
 from ...core.scaling.curves import MOST_KNOTS
+from ..kernel_cache import compiled
 from .product_tile import LANES
 from .score_layout import (
     CELLS,

@@ -35,19 +35,24 @@ def parts(model: FittedModel, x: NDArray[Any]) -> Array:
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     """One member's errors and distances, divided by the number of features. → (rows, features)
 
-    Missing cells count as `Member.missing_error` and `Member.missing_surprise` say; or, if they are ignored, the mean is over
-    the present features.
+    Missing cells count as `missing_parts` says; or, if they are ignored, the mean is over the
+    present features.
     """
     target = member.scaler.target(x, config.error)
     error = np.abs(target.astype(np.float64) - reconstruction(config, member, x))
     apart = np.nan_to_num(error) + member.distance_weight * distances(member, target)
     missing = np.isnan(target)
     if config.missing == "signal":
-        surprise = np.where(missing, member.missing_surprise, 0.0)
-        share = surprise.sum(axis=1, keepdims=True) / max(member.missing_surprise.sum(), _TINY)
-        apart = np.where(missing, member.missing_error + surprise * share**3, apart)
+        apart = np.where(missing, missing_parts(member, missing), apart)
         return np.asarray(apart / max(int(member.scaler.seen.sum()), 1))
     return np.asarray(apart / np.maximum((~missing).sum(axis=1, keepdims=True), 1))
+
+
+def missing_parts(member: Member, missing: NDArray[np.bool_]) -> Array:
+    """What missing cells count, 0 for others. missing: (rows, features) → (rows, features)"""
+    surprise = np.where(missing, member.missing_surprise, 0.0)
+    share = surprise.sum(axis=1, keepdims=True) / max(member.missing_surprise.sum(), _TINY)
+    return np.where(missing, member.missing_error + surprise * share**3, 0.0)
 
 
 def distances(member: Member, target: NDArray[np.float32]) -> Array:

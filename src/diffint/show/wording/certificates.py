@@ -33,6 +33,12 @@ def certificate_text(certificate: Certificate, row: int) -> str:
         f"{rounded_down(c.distance[:, row].mean())}; up to {rounded_up(c.slack[:, row].mean())} of "
         f"it is not certain (Lipschitz bound {rounded_up(c.lipschitz_bound.mean())}).",
     ]
+    beside = c.beside_error[:, row].mean()
+    if beside > 0:
+        lines.append(
+            f"Of the bound, {rounded_down(beside)} is its distance from the nearest kept training "
+            "row and what its missing cells count."
+        )
     sides = common_pattern(c.pattern[:, row])
     beyond = [
         f"{printable(c.feature_names[j])} ({'above' if sides[j] > 0 else 'below'})"

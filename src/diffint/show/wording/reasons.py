@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
@@ -36,8 +37,8 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     """One sentence about one feature of a row."""
     name, value = shown_name(why.feature_names[j]), why.value[row, j]
     if np.isnan(value):
-        return f"{name} is missing; it carries 0 % of the score."
-    share = f"it carries {percent(why.share[row, j])} of the score."
+        return f"{name} is missing, {_others_missing(why, j)}; {_carries(why, row, j)}"
+    share = _carries(why, row, j)
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
     side = int(why.side[row, j])
@@ -57,17 +58,33 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
 
 
+def _carries(why: LocalExplanation, row: int, j: int) -> str:
+    return f"it carries {percent(why.share[row, j])} of the score."
+
+
+def _others_missing(why: LocalExplanation, j: int) -> str:
+    """How often training rows miss the value of a feature."""
+    share = float(why.missing_share[j])
+    if share == 0.0:
+        return "but no training row misses it"
+    often = f"{percent(share)} of the training rows"
+    return f"as in {often}" if share >= COMMONLY_MISSING else f"but only in {often}"
+
+
 def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
     """A row's most responsible features on one line: ``a = 9 above 2–5 (40 %); b = …``"""
     parts = []
     for j in why.order[row][:n_reasons]:
         if not why.responsibility[row, j] > 0:
             break
+        share = percent(why.share[row, j])
+        if np.isnan(why.value[row, j]):
+            parts.append(f"{printable(why.feature_names[j])} missing ({share})")
+            continue
         lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
         value, low, up = distinct_numbers(why.value[row, j], lower, upper)
         ends = range_text(lower, upper, low, up, True, True)
         where = ("below", "within", "above")[side + 1] if lower != upper else "not"
-        share = percent(why.share[row, j])
         parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
     return "; ".join(parts)
 
