@@ -26,7 +26,7 @@ _INNER_TAIL = 0.01  # share of the cells at each end that are not inner ones
 # At least one cell is left out at each end, so that no single cell decides how wide the range is.
 _END_TAIL = 0.001
 _FEWEST_CELLS = 20
-_NARROWEST = 1e-290  # distance of two knots; slopes would overflow between closer ones
+_NARROWEST = 1e-290  # distance of two knots; the map would overflow between closer ones
 
 
 class Curve(NamedTuple):
@@ -46,15 +46,18 @@ class Curve(NamedTuple):
         """
         i = np.clip(np.searchsorted(self.values, x, side="right") - 1, 0, len(self.values) - 2)
         low, high = self.scaled[i], self.scaled[i + 1]
-        slope = (high - low) / (self.values[i + 1] - self.values[i])
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.clip(low + (x - self.values[i]) * slope, low, high))
+            return np.asarray(np.clip(low + (x - self.values[i]) / self.runs[i], low, high))
 
     def to_original(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scaled values of any shape in original units; beyond ±LIMIT along the last segments."""
         i = np.clip(np.searchsorted(self.scaled, scaled, side="right") - 1, 0, len(self.scaled) - 2)
-        slope = (self.values[i + 1] - self.values[i]) / (self.scaled[i + 1] - self.scaled[i])
-        return np.asarray(self.values[i] + (scaled - self.scaled[i]) * slope)
+        return np.asarray(self.values[i] + (scaled - self.scaled[i]) * self.runs[i])
+
+    @property
+    def runs(self) -> Vector:
+        """(knots − 1,) original units per scaled unit, after each knot but the last."""
+        return np.asarray(np.diff(self.values) / np.diff(self.scaled))
 
     def is_possible(self, largest: float) -> bool:
         """Whether `fit_curve` can produce these knots for values up to `largest`."""

@@ -44,7 +44,14 @@ from .score_layout import (
     UPPER,
 )
 from .score_row_loops import smallest_product
-from .score_scaling import back_along_curve, doubles_at, read_tile, scale_row, scale_tile
+from .score_scaling import (
+    back_along_curve,
+    doubles_at,
+    read_tile,
+    scale_curves,
+    scale_row,
+    scale_tile,
+)
 
 _ZERO = np.float32(0.0)
 _TINY = np.float32(np.finfo(np.float32).tiny)
@@ -151,6 +158,7 @@ def explain_rows(
             first = places[FIRST_DOUBLE] + chosen * places[DOUBLES]
             x_row = wide[b * cells : (b + 1) * cells]
             scale_row(x_row, doubles, first, places, unclipped, scratch, b)
+            scale_curves(wide, b, b + 1, doubles, first, places, unclipped, scratch)
             flush_tiny_numbers()
             _set_excess(
                 scratch[target : target + features],

@@ -247,6 +247,8 @@ class PackedMembers:
             self._doubles[first + 2 : first + 2 + knots] = curve.values
             middle = first + 2 + MOST_KNOTS
             self._doubles[middle : middle + knots] = curve.scaled
+            last = middle + MOST_KNOTS
+            self._doubles[last : last + knots - 1] = curve.runs
 
     def scores(self, x: NDArray[Any], n_jobs: int = 1) -> NDArray[np.float64]:
         """The mean of the members' scores. → (rows,)"""

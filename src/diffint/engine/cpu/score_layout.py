@@ -51,8 +51,8 @@ N_DOUBLES = 9
 # the weight of the distance, the sum of all surprise, the number of curves; then the curves.
 SPECIAL, COUNTED, DISTANCE_WEIGHT, ALL_SURPRISE, CURVES = 0, 1, 2, 3, 4
 N_SINGLE = 5
-# A curve: its feature, its number of knots, their values, their scaled values.
-CURVE = 2 + 2 * MOST_KNOTS
+# A curve: its feature, its number of knots, their values, their scaled values, their runs.
+CURVE = 2 + 3 * MOST_KNOTS
 
 ITEM = 4  # bytes of a float32 or int32
 NEVER = np.int32(1 << 29)  # larger than any exponent of a box: the unit is never chosen

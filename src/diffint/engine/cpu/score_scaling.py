@@ -35,6 +35,8 @@ from .score_layout import (
 from .score_row_loops import scale_cells
 
 _NAN = np.float32(np.nan)
+_STEP = 6  # knots that are skipped at first when the segment of a value is searched
+assert _STEP**2 == MOST_KNOTS
 
 
 @intrinsic
@@ -66,12 +68,37 @@ def scale_tile(wide, rows, doubles, member, places, unclipped, scratch):
     for b in range(rows):
         row = wide[b * cells : (b + 1) * cells]
         missing |= scale_row(row, doubles, first, places, unclipped, scratch, b)
+    scale_curves(wide, 0, rows, doubles, first, places, unclipped, scratch)
     return missing
 
 
 @compiled
+def scale_curves(wide, first_row, last_row, doubles, start, places, unclipped, scratch):
+    """Fill the cells of features with curves, in some rows of CLIPPED and TARGET."""
+    cells = places[CELLS]
+    low, high = doubles[start + LOWER * cells], doubles[start + UPPER * cells]
+    single = start + N_DOUBLES * cells
+    curves = int(doubles[single + CURVES])
+    for c in range(curves):
+        curve = single + N_SINGLE + c * CURVE
+        j, knots = int(doubles[curve]), int(doubles[curve + 1])
+        values, scaled, runs = _knots(doubles, curve)
+        for b in range(first_row, last_row):
+            value = wide[b * cells + j]
+            i = _segment(values, knots, value)
+            # Divided, not multiplied: a product and a sum could become one instruction, which
+            # rounds once instead of twice, and the result would not be that of `Curve.scale`.
+            result = scaled[i] + (value - values[i]) / runs[i]
+            result = scaled[i] if result < scaled[i] else result
+            result = scaled[i + 1] if result > scaled[i + 1] else result
+            inside = low if result < low else (high if result > high else result)
+            scratch[places[CLIPPED] + b * cells + j] = np.float32(inside)
+            scratch[places[TARGET] + b * cells + j] = np.float32(result if unclipped else inside)
+
+
+@compiled
 def scale_row(row, doubles, start, places, unclipped, scratch, b):
-    """Fill row b of CLIPPED (for the encoder) and of TARGET (for the error).
+    """Fill row b of CLIPPED (for the encoder) and of TARGET (for the error), except for curves.
 
     row: (padded features,) float64, NaN in the padding; unclipped: whether the target of a scaling
     that clips is the unclipped value. → whether cells may be missing
@@ -98,15 +125,7 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
         lowest,
         highest,
     )
-    single = start + N_DOUBLES * cells
-    curves = int(doubles[single + CURVES])
-    for i in range(curves):
-        curve = single + N_SINGLE + i * CURVE
-        j = int(doubles[curve])
-        scaled = _along_curve(doubles, curve, row[j])
-        scratch[clipped + j] = np.float32(min(max(scaled, low), high))
-        scratch[target + j] = np.float32(min(max(scaled, lowest), highest))
-    if doubles[single + SPECIAL] > 0.0:  # some features are constant or were never seen
+    if doubles[start + N_DOUBLES * cells + SPECIAL] > 0.0:  # some features are constant or were never seen
         _scale_constant_cells(
             row[:features],
             doubles,
@@ -125,38 +144,38 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
 
 
 @compiled
-def _along_curve(doubles, curve, value):
-    """The scaled value, as `Curve.scale` computes it."""
-    if value != value:
-        return value
-    knots = int(doubles[curve + 1])
-    x, y = curve + 2, curve + 2 + MOST_KNOTS
-    i = _segment(doubles, x, knots, value)
-    low, high = doubles[y + i], doubles[y + i + 1]
-    slope = (high - low) / (doubles[x + i + 1] - doubles[x + i])
-    return min(max(low + (value - doubles[x + i]) * slope, low), high)
+def back_along_curve(doubles, curve, value):
+    """A scaled value in original units, as `Curve.to_original` computes it."""
+    values, scaled, runs = _knots(doubles, curve)
+    i = _segment(scaled, int(doubles[curve + 1]), value)
+    return values[i] + (value - scaled[i]) * runs[i]
 
 
 @compiled
-def back_along_curve(doubles, curve, scaled):
-    """The value in original units, as `Curve.to_original` computes it."""
-    knots = int(doubles[curve + 1])
-    x, y = curve + 2, curve + 2 + MOST_KNOTS
-    i = _segment(doubles, y, knots, scaled)
-    slope = (doubles[x + i + 1] - doubles[x + i]) / (doubles[y + i + 1] - doubles[y + i])
-    return doubles[x + i] + (scaled - doubles[y + i]) * slope
+def _knots(doubles, curve):
+    """Values, scaled values and runs of a curve, (MOST_KNOTS,) each."""
+    first = curve + 2
+    return (
+        doubles[first : first + MOST_KNOTS],
+        doubles[first + MOST_KNOTS : first + 2 * MOST_KNOTS],
+        doubles[first + 2 * MOST_KNOTS : first + 3 * MOST_KNOTS],
+    )
 
 
 @compiled
-def _segment(doubles, first, knots, value):
-    """The last knot that is not above the value, but not the last of all.
+def _segment(knot, knots, value):
+    """The last knot that is not above the value, but not the last of all. knot: (MOST_KNOTS,)
 
-    All knots are compared: that vectorises, and a search by halves would mispredict branches.
+    Every sixth knot first, then the five before the next one, without a branch.
     """
-    count = 0
-    for i in range(MOST_KNOTS):
-        count += 1 if doubles[first + i] <= value else 0  # false for the padding, which is NaN
-    return min(max(count - 1, 0), knots - 2)
+    steps, count = 0, 0
+    for i in range(_STEP - 1, MOST_KNOTS, _STEP):
+        steps += 1 if knot[i] <= value else 0  # false for the padding, which is NaN
+    first = min(steps, _STEP - 1) * _STEP
+    rest = knot[first : first + _STEP]
+    for i in range(_STEP):
+        count += 1 if rest[i] <= value else 0
+    return min(max(first + count - 1, 0), knots - 2)
 
 
 @compiled
