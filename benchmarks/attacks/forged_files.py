@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diffint.persist.array_file import FORMAT_VERSION
+
 _CHECKSUM = re.compile(rb'"diffint_checksum":"([0-9a-f]{64})"')
 _DTYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "BOOL": "|b1", "U8": "|u1"}
 _CODES = {np.dtype(code): name for name, code in _DTYPES.items()}
@@ -72,7 +74,7 @@ class ModelFile:
             text = json.dumps(text)
         header: dict[str, Any] = {
             "__metadata__": {
-                "diffint_format": "3",
+                "diffint_format": str(FORMAT_VERSION),
                 "diffint_checksum": self.checksum,
                 "diffint_model": text,
             }

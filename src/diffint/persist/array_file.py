@@ -60,6 +60,7 @@ def write_arrays(
         np.ascontiguousarray(piece, dtype=_DTYPES[shapes[name][0]])
         for name in _order(shapes)
         for piece in parts[name]
+        if piece.size
     ]
     digest = hashlib.sha256(_prefix(header))
     for piece in pieces:

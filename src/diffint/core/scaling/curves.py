@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Vector = NDArray[np.float64]
 
@@ -73,6 +72,8 @@ class Curve(NamedTuple):
 
 def fit_curve(column: Vector) -> Curve | None:
     """The curve of a feature with long tails, None for other features. column: (rows,), no NaN"""
+    from scipy.special import ndtri  # not needed to read a configuration, and slow to import
+
     cells, n = np.sort(column), len(column)
     if n < _FEWEST_CELLS:
         return None

@@ -125,7 +125,9 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
         lowest,
         highest,
     )
-    if doubles[start + N_DOUBLES * cells + SPECIAL] > 0.0:  # some features are constant or were never seen
+    if (
+        doubles[start + N_DOUBLES * cells + SPECIAL] > 0.0
+    ):  # some features are constant or were never seen
         _scale_constant_cells(
             row[:features],
             doubles,
