@@ -7,6 +7,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 from diffint import DiffInt
 from diffint.cli.demo import training_rows
@@ -33,7 +34,8 @@ def main() -> None:
     left.set_ylim(0, left.get_ylim()[1] * 1.3)  # room for the legend
     left.text(-detector.offset_ * 1.04, left.get_ylim()[1] * 0.93, "threshold")
     left.set(xscale="log", xlabel="anomaly score", ylabel="rows", title="Scores of test rows")
-    left.set_xticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
+    left.set_xticks([0.1, 0.2, 0.5, 1.0, 2.0], ["0.1", "0.2", "0.5", "1", "2"])
+    left.yaxis.set_major_locator(MaxNLocator(integer=True))
     left.minorticks_off()
     left.legend(frameon=False)
 

@@ -78,6 +78,35 @@ def test_numbers_in_the_guides_are_those_of_the_code():
     assert f"At most {_COUNTED_ROWS:,} rows are counted." in explanations
 
 
+def test_defaults_in_the_guides_are_those_of_the_code():
+    from diffint.core import config
+    from diffint.core.constants import COMMONLY_MISSING
+    from diffint.core.scaling import curves
+    from diffint.fit import score_parts
+
+    def text(page):
+        return " ".join((ROOT / page).read_text().split())
+
+    usual, method = config.RECOMMENDED, text("docs/method.md")
+    assert f"up to `kept_rows` = {usual.kept_rows} of its training rows" in method
+    assert f"through {curves.N_KNOTS} quantiles" in method
+    assert f"{curves._LONG_TAIL} times as wide as that of the inner 98 %" in method
+    assert curves._INNER_TAIL == 0.01
+    assert f"the {curves._END_TAIL:.1%} quantiles".replace("%", " %") in method
+    assert f"at least {curves._FEWEST_CELLS} cells" in method
+    assert f"at least {COMMONLY_MISSING:.0%} of the training rows".replace("%", " %") in method
+    assert f"over at most {score_parts._MEASURED_ROWS:,} rows" in method
+    steps = f'about {config._FEW_STEPS:,} steps (`"auto"`) for up to {config._FEW_ROWS:,} rows'
+    assert steps in method
+    assert f"up to {config._MANY_STEPS:,} steps; at most {config._MAX_EPOCHS} epochs" in method
+    assert f"coverage term with weight {usual.coverage_weight}" in method
+    assert f"λ = {usual.coverage_weight};" in text("docs/explanations.md")
+    most = usual.n_members * usual.kept_rows
+    assert f"up to {usual.kept_rows} of them, so a file has up to {most:,}" in text("SECURITY.md")
+    assert f"up to {most:,} scaled training rows" in text("docs/command.md")
+    assert f"keeps up to {usual.kept_rows} scaled training rows" in text("README.md")
+
+
 def test_the_method_page_lists_what_the_model_keeps():
     """Everything in the fitted model has its words on the page."""
     words = {
@@ -88,6 +117,9 @@ def test_the_method_page_lists_what_the_model_keeps():
         "training_coverage": "on training rows", "coverage": "coverage of every range",
         "coverage_counts": "numbers of rows", "joint_coverage": "ranges together",
         "coverage_rows": "numbers of rows", "coverage_held_out": "left out of training",
+        "kept_rows": "kept rows", "kept_weight": "standard deviations",
+        "distance_weight": "weight of the distance part",
+        "missing_error": "what a missing cell", "missing_surprise": "surprise",
         "history": "loss of every epoch", "center_movement": "moved",
         "half_width_movement": "moved",
         "n_rows": "number of training rows",

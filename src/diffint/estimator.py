@@ -45,7 +45,8 @@ class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     __doc__ = f"""Interpretable anomaly detector for numerical tables.
 
 An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows. The
-reconstruction error is the anomaly score. Values may be missing (NaN).
+anomaly score is the reconstruction error and the distance from the nearest kept training row.
+Values may be missing (NaN).
 
 The defaults are the recommended configuration; `DiffInt.paper()` gives the paper's.
 
@@ -228,7 +229,7 @@ array([ 1, -1])
     # --- Scoring ---------------------------------------------------------------------------
 
     def anomaly_score(self, X: Any) -> Scores:
-        """Anomaly scores: mean absolute reconstruction error over the features present.
+        """Anomaly scores: means over the features of the error and the distance from kept rows.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ def responsibilities(
     """How responsible each value is for its row's anomaly. x, result: (rows, features)
 
     The mean over the members of |value − robust reconstruction|, plus `BEYOND_WEIGHT` times the
-    part of the value beyond the training range, in scaled units; 0 where a cell is missing. Values
-    are unclipped, whatever error the score uses.
+    part of the value beyond the scaled training range, in scaled units; 0 where a cell is missing.
+    Values are unclipped, whatever error the score uses.
     """
     return prepared.packed.explained(x, n_jobs).responsibility

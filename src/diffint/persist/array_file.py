@@ -2,7 +2,7 @@
 
     8 bytes   length of the header, little-endian
     header    JSON, filled up with spaces to a multiple of 8 bytes:
-              {"__metadata__": {"diffint_format": "3", "diffint_checksum": …, "diffint_model": …},
+              {"__metadata__": {"diffint_format": "4", "diffint_checksum": …, "diffint_model": …},
                name: {"dtype": …, "shape": …, "data_offsets": …}, …}
     data      the arrays, one after the other
 

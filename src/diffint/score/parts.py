@@ -15,7 +15,8 @@ def feature_parts(
 ) -> NDArray[np.float64]:
     """Each feature's part of the anomaly score: the parts of a row sum to its score.
 
-    x: (rows, features) in original units → (rows, features); 0 where a cell is missing
+    x: (rows, features) in original units → (rows, features); a missing cell has a part too, unless
+    the configuration ignores missing cells
     """
     return scores_and_parts(prepared, x, n_jobs)[1]
 

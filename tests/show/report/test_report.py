@@ -138,6 +138,15 @@ def test_training_section(html, fitted):
         )
 
 
+def test_the_page_says_what_the_score_of_this_model_is(html, rows):
+    words = "how far the row is from the nearest kept training row", "A missing value counts"
+    assert all(word in text_of(html) for word in words)
+    plain = DiffInt(**{**QUICK, "epochs": 1}, kept_rows=0, missing="ignored").fit(rows)
+    text = text_of(report_on(plain, rows))
+    assert not any(word in text for word in words)
+    assert "A missing value adds nothing." in text
+
+
 def test_the_same_inputs_give_the_same_page(html, fitted, rows_with_anomalies):
     assert report_on(fitted, rows_with_anomalies) == html
 

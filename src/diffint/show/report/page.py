@@ -61,6 +61,8 @@ def render(
         version=printable(model.training.version),
         held_out=model.calibration.held_out,
         box_coverage=percent(model.config.box_coverage) if model.config.box_coverage else "",
+        kept_rows=len(model.members[0].kept_rows),
+        missing_counts=model.config.missing == "signal",
     )
 
 
