@@ -61,6 +61,9 @@ def fit(
     epochs: Annotated[
         str | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
     ] = None,
+    kept_rows: Annotated[
+        int | None, typer.Option(metavar="N", help=SETTINGS["kept_rows"].meaning + " 0 for none.")
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
     device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
     jobs: arguments.Jobs = -1,
@@ -80,7 +83,7 @@ def fit(
         raise InputError("a model cannot be written to standard output; give a file with -o")
     check_not_an_input(output, table)
     check_writable(output)  # before the work, to fail early
-    settings = _settings(preset, decoder, epochs)
+    settings = _settings(preset, decoder, epochs, kept_rows)
     detector = DiffInt(
         **settings,
         false_positive_rate=fpr,
@@ -133,16 +136,21 @@ def fit(
         left_out = counted(calibration.n_groups, calibration.unit)
         meaning = f"the highest score of {left_out} left out"
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
-    lines.append(f"Model file: {output}")
+    kept = sum(len(member.kept_rows) for member in detector.model_.members)
+    stored = f" (stores {counted(kept, 'training row')}; --kept-rows 0 stores none)" if kept else ""
+    lines.append(f"Model file: {output}{stored}")
     for line in lines:
         say(line)
 
 
-def _settings(preset: str, decoder: str | None, epochs: str | None) -> dict[str, Any]:
+def _settings(
+    preset: str, decoder: str | None, epochs: str | None, kept_rows: int | None
+) -> dict[str, Any]:
     if preset not in PRESETS:
         raise InputError(f"--preset {preset!r} is not one of {', '.join(PRESETS)}")
     settings = PRESETS[preset].to_dict()
-    settings.update({"decoder": decoder} if decoder is not None else {})
+    given = {"decoder": decoder, "kept_rows": kept_rows}
+    settings.update({name: value for name, value in given.items() if value is not None})
     if epochs is not None:
         settings["epochs"] = int(epochs) if epochs.isdecimal() else epochs
     return settings

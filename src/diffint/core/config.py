@@ -161,7 +161,7 @@ class Config:
         "int or 'auto'",
         _whole_or("auto"),
         "Passes over the training rows; 'auto' means about 1,500 steps up to 4,000 rows, and up to "
-        "4,000 steps for more, but at most 400 passes.",
+        "4,000 steps for more, half as many for more than 300 features, and at most 400 passes.",
         "Raise it when a warning says that the loss did not fall or the intervals did not move.",
     )
     learning_rate: float = _setting(
@@ -227,7 +227,7 @@ class Config:
         for f in fields(self):
             object.__setattr__(self, f.name, f.metadata["check"](f.name, getattr(self, f.name)))
 
-    def resolved(self, n_rows: int, n_trained: int) -> Config:
+    def resolved(self, n_rows: int, n_trained: int, n_features: int = 1) -> Config:
         """A copy with batch size and epochs as numbers.
 
         n_rows: rows of the table; n_trained: rows that one member trains on.
@@ -240,7 +240,8 @@ class Config:
         if epochs == "auto":
             steps_per_epoch = -(-n_trained // int(batch_size))
             steps = _FEW_STEPS * math.sqrt(max(n_trained / _FEW_ROWS, 1.0))
-            epochs = round(min(steps, _MANY_STEPS) / steps_per_epoch)
+            steps = min(steps, _MANY_STEPS) / (2 if n_features > _MANY_FEATURES else 1)
+            epochs = round(steps / steps_per_epoch)
             epochs = min(max(epochs, 1), _MAX_EPOCHS)
         return replace(self, batch_size=batch_size, epochs=epochs)
 
@@ -256,6 +257,7 @@ class Config:
 
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000
+_MANY_FEATURES = 300  # a step takes time in proportion to the features
 _MAX_EPOCHS = 400
 
 

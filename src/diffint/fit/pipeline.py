@@ -141,7 +141,7 @@ class _SplitTask:
         groups[self.usable] = self._groups()
         rng = np.random.default_rng(self._split_seed)
         self.split = split_rows(self.usable, groups, config, rng)
-        self.resolved = config.resolved(len(self.usable), len(self.split.train[0]))
+        self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
         self.runs = [
             TrainingRun(scaler.transform(x[rows])[0], member_seed)
