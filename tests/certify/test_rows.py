@@ -33,7 +33,7 @@ def certified(rows):
 
 @pytest.mark.filterwarnings("ignore:.*no value:diffint.core.errors.InputWarning")
 @pytest.mark.parametrize("error", ["clipped", "unclipped"])
-@pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+@pytest.mark.parametrize("scaling", ["adaptive", "minmax", "unit", "standard", "none"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0])
 def test_no_row_scores_below_its_bound(scaling, error, temperature):
     x = np.random.default_rng(0).normal(size=(150, 4))
