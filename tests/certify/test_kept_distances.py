@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import torch
+from benchmarks.score_search import TorchScore, follow_gradient
 
 from diffint import DiffInt
 
@@ -82,6 +84,25 @@ def test_no_row_of_a_region_scores_outside_its_bounds(settings, decoder):
         if i < 3:
             assert climb(detector, best[0], lower, upper, 1.0, rng) <= region.upper
             assert climb(detector, best[1], lower, upper, -1.0, rng) >= region.lower
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+def test_gradients_lead_to_no_score_outside_the_bounds(decoder):
+    x = np.delete(make_table(), 3, axis=1)  # the adversary does not know constants
+    detector = DiffInt(**QUICK, decoder=decoder).fit(x)
+    adversary = TorchScore(detector.model_)
+    complete = x[~np.isnan(x).any(axis=1)]
+    found = adversary(torch.from_numpy(complete)).detach().numpy()
+    np.testing.assert_allclose(found, detector.anomaly_score(complete), rtol=1e-4)
+    rng = np.random.default_rng(4)
+    for _ in range(4):
+        ends = complete[rng.integers(len(complete), size=(2, 4)), np.arange(4)]
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        tried = follow_gradient(adversary, low, high, rng.random((6, 4)), 25)
+        region = detector.certify_region(low, high, splits=8)
+        scores = detector.anomaly_score(tried)
+        assert region.lower <= scores.min()
+        assert scores.max() <= region.upper
 
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
