@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from diffint.core.constants import MIN_MEMBERSHIP
 from diffint.core.model import FittedModel, Member
-from diffint.core.scaling import SCALERS
+from diffint.core.scaling import SCALERS, Curve
 
 _BEYOND = 3.0  # how far the adversary follows errors beyond the training range
 
@@ -20,15 +21,21 @@ class TorchScore:
     def __init__(self, model: FittedModel) -> None:
         self.temperature, self.error = model.config.temperature, model.config.error
         self.clips = SCALERS[model.config.scaling].clips
-        self.members = [_tensors(member) for member in model.members]
+        self.members = [(_tensors(member), member.scaler.curves) for member in model.members]
         self.normalises = model.members[0].decoder.layer_norm
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x: (rows, features) → (rows,)"""
-        return torch.stack([self._member(t, x) for t in self.members]).mean(dim=0)
+        return torch.stack([self._member(*member, x) for member in self.members]).mean(dim=0)
 
-    def _member(self, t: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        scaled = torch.where(t["known"], (x - t["offset"]) / t["divisor"], -1.0)
+    def _member(
+        self, t: dict[str, torch.Tensor], curves: Mapping[int, Curve], x: torch.Tensor
+    ) -> torch.Tensor:
+        linear = torch.where(t["known"], (x - t["offset"]) / t["divisor"], -1.0)
+        columns = list(linear.unbind(dim=1))
+        for j, curve in curves.items():
+            columns[j] = _along(curve, x[:, j])
+        scaled = torch.stack(columns, dim=1)
         clipped = torch.clamp(scaled, t["first"], t["last"]) if self.clips else scaled
         value = clipped[:, None, :]
         low = torch.sigmoid((value - t["lower"]) / self.temperature)
@@ -40,7 +47,23 @@ class TorchScore:
             hidden = norm(hidden, hidden.shape[1:], t["norm_gain"], t["norm_shift"])
         output = hidden.relu() @ t["output_weight"] + t["output_bias"]
         target = clipped if self.error == "clipped" else scaled.clamp(-_BEYOND, _BEYOND)
-        return (target - output).abs().mean(dim=1)
+        score = (target - output).abs().mean(dim=1)
+        if len(t["kept_rows"]):
+            apart = torch.cdist(target * t["kept_weight"], t["kept_rows"], p=1).amin(dim=1)
+            score = score + t["distance_weight"] * apart / x.shape[1]
+        return score
+
+
+def _along(curve: Curve, x: torch.Tensor) -> torch.Tensor:
+    """Values (rows,) in the scaled units of a curve."""
+    values, scaled, runs = map(torch.tensor, (curve.values, curve.scaled, curve.runs))
+    i = (
+        torch.searchsorted(values, x.detach().contiguous(), right=True)
+        .sub(1)
+        .clamp(0, len(values) - 2)
+    )
+    inside = scaled[i] + (x - values[i]) / runs[i]
+    return torch.maximum(torch.minimum(inside, scaled[i + 1]), scaled[i])
 
 
 def _tensors(member: Member) -> dict[str, torch.Tensor]:
@@ -49,6 +72,8 @@ def _tensors(member: Member) -> dict[str, torch.Tensor]:
     scaler, known = member.scaler, member.scaler.divisor > 0
     arrays |= {"lower": member.lower, "upper": member.upper, "offset": scaler.offset}
     arrays |= {"first": scaler.lower, "last": scaler.upper}
+    arrays |= {"kept_rows": member.kept_rows, "kept_weight": member.kept_weight}
+    arrays["distance_weight"] = np.array(member.distance_weight)
     arrays["divisor"] = np.where(known, scaler.divisor, 1.0)
     tensors = {name: torch.from_numpy(a.astype(np.float64)) for name, a in arrays.items()}
     return {**tensors, "known": torch.from_numpy(known)}

@@ -252,8 +252,8 @@ def check_many_shapes(count: int, jobs: int, lines: list[str]) -> int:
         "## `certify_region` over many shapes",
         "",
         f"{count} detectors on random tables: 2–60 features, 1–200 units, hidden width 2–64, "
-        "temperature 0.01–0.5, every scaling and error, both decoders, 1–3 members; "
-        f"{REGIONS_PER_SHAPE} regions each, bounds without splits and with up to 16.",
+        "temperature 0.01–0.5, every scaling and error, both decoders, 1–3 members, 0–500 kept "
+        f"rows; {REGIONS_PER_SHAPE} regions each, bounds without splits and with up to 16.",
         "",
         "| detectors | regions | with pinned features | rows scored | regions with a violation |",
         "|---|---|---|---|---|",

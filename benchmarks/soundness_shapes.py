@@ -69,6 +69,8 @@ def _random_settings(rng: np.random.Generator) -> dict[str, Any]:
         "decoder": str(rng.choice(["free", "certified"])),
         "scaling": str(rng.choice(list(SCALERS))),
         "error": str(rng.choice(["clipped", "unclipped"])),
+        "missing": str(rng.choice(["signal", "ignored"])),
+        "kept_rows": int(rng.choice([0, 1, 17, 500])),
         "n_members": int(rng.integers(1, 4)),
         "epochs": round(between(3, 100)),
         "learning_rate": between(1e-3, 0.3),

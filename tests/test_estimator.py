@@ -163,19 +163,27 @@ class TestMissingValues:
             detector.model_.features.missing_share, np.isnan(with_missing).mean(axis=0)
         )
 
-    def test_the_score_is_the_mean_over_present_features(self, fitted, rows):
+    @pytest.mark.parametrize("missing", ["signal", "ignored"])
+    def test_the_part_of_a_missing_cell(self, missing, rows):
         from diffint.score.parts import feature_parts
 
+        detector = DiffInt(**QUICK, missing=missing).fit(rows)
         x = rows[:20].copy()
         x[:, 3] = np.nan
-        parts = feature_parts(fitted.prepared, x)
-        assert (parts[:, 3] == 0).all()
-        np.testing.assert_allclose(parts.sum(axis=1), fitted.anomaly_score(x), rtol=1e-6)
+        parts = feature_parts(detector.prepared, x)
+        assert ((parts[:, 3] > 0) == (missing == "signal")).all()
+        np.testing.assert_allclose(parts.sum(axis=1), detector.anomaly_score(x), rtol=1e-12)
 
-    def test_a_blank_row_scores_zero_with_a_warning(self, fitted, rows):
+    def test_a_blank_row_scores_above_nearly_all_others(self, fitted, rows):
+        x = np.vstack([rows, np.full((1, rows.shape[1]), np.nan)])
+        scores = fitted.anomaly_score(x)
+        assert scores[-1] > np.quantile(scores[:-1], 0.99)
+
+    def test_a_blank_row_scores_zero_if_missing_cells_are_ignored(self, rows):
+        detector = DiffInt(**QUICK, missing="ignored").fit(rows)
         x = np.vstack([rows[:2], np.full((1, rows.shape[1]), np.nan)])
         with pytest.warns(InputWarning, match="1 row has no value in any column"):
-            scores = fitted.anomaly_score(x)
+            scores = detector.anomaly_score(x)
         assert scores[2] == 0.0
         assert (scores[:2] > 0).all()
 

@@ -60,7 +60,7 @@ def climb(detector: DiffInt, start: np.ndarray, lower, upper, sign: float, rng) 
 
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
-@pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+@pytest.mark.parametrize("scaling", ["adaptive", "minmax", "unit", "standard", "none"])
 @pytest.mark.parametrize("error", ["clipped", "unclipped"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1])
 def test_no_row_scores_outside_the_bounds(decoder, scaling, error, temperature):

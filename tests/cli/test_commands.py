@@ -209,7 +209,7 @@ class TestUnusualTables:
         done = run("score", tmp_path / "m", tmp_path / "one.csv", "--no-reasons")
         result = pd.read_csv(io.StringIO(done.out))
         assert list(result["row"]) == list(range(1, 33))
-        assert result["score"][30] == 0
+        assert result["score"][30] > result["score"][:30].quantile(0.9)  # no training row misses it
 
     def test_quoted_line_breaks_anywhere(self, run, payments, tmp_path):
         lines = ['"no\nte",age,amount,visits']

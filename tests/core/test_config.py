@@ -21,6 +21,8 @@ def test_paper_preset_has_the_values_of_the_paper():
 def test_recommended_preset():
     assert (RECOMMENDED.n_members, RECOMMENDED.init, RECOMMENDED.error) == (3, "data", "unclipped")
     assert RECOMMENDED.schedule == "cosine"
+    assert (RECOMMENDED.scaling, RECOMMENDED.kept_rows) == ("adaptive", 500)
+    assert RECOMMENDED.missing == "signal"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,14 @@ def test_batch_size_by_rows(rows, size):
 
 @pytest.mark.parametrize(
     ("rows", "size", "epochs"),
-    [(10, 64, 100), (600, 64, 100), (6400, 64, 10), (64_000, 256, 4), (10**9, 256, 1)],
+    [
+        (10, 64, 400),  # the most passes
+        (600, 64, 150),  # 1,500 steps
+        (4_000, 64, 24),
+        (6_400, 64, 19),  # 1,500 · √(6,400 / 4,000) steps
+        (64_000, 256, 16),  # 4,000 steps
+        (10**9, 256, 1),
+    ],
 )
 def test_automatic_batch_size_and_epochs(rows, size, epochs):
     resolved = RECOMMENDED.resolved(rows, rows)
@@ -66,6 +75,10 @@ def test_automatic_batch_size_and_epochs(rows, size, epochs):
         ("error", "squared"),
         ("schedule", "step"),
         ("calibration", "none"),
+        ("missing", "mean"),
+        ("kept_rows", -1),
+        ("kept_rows", 2.5),
+        ("kept_rows", 10**7),
     ],
 )
 def test_an_invalid_setting_is_named(name, value):

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from diffint.core.scaling import fit_scaler
 
-KINDS = ["minmax", "unit", "standard", "none"]
+KINDS = ["adaptive", "minmax", "unit", "standard", "none"]
 VALUES = st.floats(-1e6, 1e6, width=32)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diffint.core.model import FeatureSummary
-from diffint.explain.constraints import readable, readable_for
+from diffint.explain.constraints import BoxEnds, readable, readable_for
 
 
 class TestReadable:
@@ -32,7 +32,9 @@ class TestReadable:
         ],
     )
     def test_ends(self, lower, upper, whole, value, expected):
-        low, up, features = np.array([[lower]]), np.array([[upper]]), self.summary(whole)
-        ends = readable_for(np.array([[value]]), readable(low, up, features), low, up, features)
+        ends = (lower, upper, lower - 2e-5, upper + 2e-5)
+        boxes, features = BoxEnds(*(np.array([[end]]) for end in ends)), self.summary(whole)
+        unit = np.array([0])
+        ends = readable_for(np.array([[value]]), readable(boxes, features), boxes, unit, features)
         found = (ends.lower, ends.upper, ends.binds_below, ends.binds_above)
         assert tuple(a.item() for a in found) == expected

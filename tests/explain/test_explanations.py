@@ -128,6 +128,9 @@ class TestLocal:
                 share = re.search(r"carries (?:under |over )?(\d+) % of the score", reason)
                 assert abs(int(share[1]) / 100 - line["share"]) < 0.011
                 shown = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", reason)]
+                if line["side"] == "missing":
+                    assert reason.startswith(f"{feature} is missing, ")
+                    continue
                 assert any(np.isclose(n, line["value"], rtol=5e-3) for n in shown)
                 if line["side"] in ("above", "below"):
                     end = line["upper"] if line["side"] == "above" else line["lower"]
@@ -153,6 +156,9 @@ class TestLocal:
                     detector.model_.features.quantiles[j, 0]
                     < detector.model_.features.quantiles[j, -1]
                 ):
+                    if peers == 1:
+                        assert "of the one training row that otherwise fits" in reason
+                        continue
                     found = re.search(r"(all|(?:over |under )?\d+ % of the) (\d+) training", reason)
                     assert int(found[2]) == peers
                     assert (found[1] == "all") == (inside == peers)
@@ -231,16 +237,47 @@ class TestLocal:
             assert len(explanation.reasons(0, n)) == min(n, 5)  # one cell is missing
             assert len(explanation.to_frame(n)) == 40 * min(n, 6)
 
-    def test_missing_cells_have_no_share(self, detector, suspects):
-        lines = detector.explain(suspects).to_frame().query("row == 4").set_index("feature")
+    def test_missing_cells_that_training_rows_have_are_reasons(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        lines = explanation.to_frame().query("row == 4").set_index("feature")
+        text = explanation.text(4, n_reasons=6)
         for feature in ("age", "visits"):
             assert lines.loc[feature, "side"] == "missing"
-            assert lines.loc[feature, "share"] == 0
-        assert "is missing" not in detector.explain(suspects).text(4, n_reasons=6)
+            assert lines.loc[feature, "share"] > 0
+            assert f"{feature} is missing, but no training row misses it; it carries" in text
+            assert f"{feature} missing (" in explanation.brief(4, 6)
 
-    def test_a_row_without_any_value(self, detector, suspects):
+    def test_missing_cells_that_are_common_are_no_reasons(self, detector, suspects):
+        explanation = detector.explain(suspects)
+        row = np.flatnonzero(suspects["height"].isna())[0]
+        assert "height" not in explanation.text(row, n_reasons=6)
+        assert re.search(
+            r"height is missing, as in \d+ % of the training rows; it carries",
+            explanation.reason(row, COLUMN["height"]),
+        )
+
+    def test_missing_cells_that_are_rare(self, records):
+        table = records.copy()
+        table.loc[:5, "age"] = np.nan  # 6 of 400
+        detector = DiffInt(**QUICK).fit(table)
+        reason = detector.explain(table.iloc[:1]).reason(0, COLUMN["age"])
+        assert reason.startswith("age is missing, but only in 2 % of the training rows; it carries")
+
+    def test_missing_cells_have_no_share_if_they_are_ignored(self, records, suspects):
+        explanation = DiffInt(**QUICK, missing="ignored").fit(records).explain(suspects)
+        assert not explanation.share[4, [COLUMN["age"], COLUMN["visits"]]].any()
+        assert "is missing" not in explanation.text(4, n_reasons=6)
+
+    def test_a_row_without_any_value(self, detector, records, suspects):
         blank = suspects.iloc[:1] * np.nan
         explanation = detector.explain(blank)
+        assert explanation.score[0] > np.quantile(detector.anomaly_score(records), 0.99)
+        assert all("is missing, but no training row misses it" in r for r in explanation.reasons(0))
+        assert explanation.share.sum() == pytest.approx(1.0)
+
+    def test_a_row_without_any_value_if_missing_cells_are_ignored(self, records, suspects):
+        detector = DiffInt(**QUICK, missing="ignored").fit(records)
+        explanation = detector.explain(suspects.iloc[:1] * np.nan)
         assert explanation.score[0] == 0
         assert explanation.reasons(0) == []
         assert (explanation.to_frame()["share"] == 0).all()

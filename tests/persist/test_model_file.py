@@ -51,7 +51,7 @@ class TestRoundTrip:
             loaded.anomaly_score(frame[frame.columns[::-1]])
 
     @pytest.mark.parametrize("decoder", ["free", "certified"])
-    @pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+    @pytest.mark.parametrize("scaling", ["adaptive", "minmax", "unit", "standard", "none"])
     def test_every_configuration(self, tmp_path, decoder, scaling):
         x = np.random.default_rng(0).normal(size=(60, 3))
         x[:5, 1] = np.nan

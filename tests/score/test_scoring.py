@@ -16,7 +16,7 @@ from ..conftest import QUICK, make_rows
 
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
-@pytest.mark.parametrize("scaling", ["minmax", "unit", "standard", "none"])
+@pytest.mark.parametrize("scaling", ["adaptive", "minmax", "unit", "standard", "none"])
 @pytest.mark.parametrize("error", ["clipped", "unclipped"])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 2.0])
 def test_scores_equal_the_definition(decoder, scaling, error, temperature):

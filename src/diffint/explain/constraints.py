@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,25 @@ from ..core.config import Config
 from ..core.model import FeatureSummary, Member
 
 Array = NDArray[np.float64]
+
+_ROUNDING = 2e-6  # float32 error of the end of a box, as a share of the scaled training range
+
+
+class BoxEnds(NamedTuple):
+    """Ends of boxes in original units, not rounded; all arrays of shape (…, features).
+
+    outer_lower, outer_upper: the same ends, moved outwards by what float32 may have moved them
+    inwards. In original units this differs along a curve, so it is added to the scaled ends.
+    """
+
+    lower: Array
+    upper: Array
+    outer_lower: Array
+    outer_upper: Array
+
+    def at(self, index: Any) -> BoxEnds:
+        """The ends with this index."""
+        return BoxEnds(*(array[index] for array in self))
 
 
 @dataclass(frozen=True)
@@ -29,38 +48,38 @@ class Ends:
     binds_above: NDArray[np.bool_]
 
 
-def box_ends(_config: Config, member: Member) -> tuple[Array, Array]:
-    """Ends of every box of a member in original units, not rounded. → (units, features) each"""
-    to_original = member.scaler.to_original
-    return to_original(member.box_lower), to_original(member.box_upper)
+def box_ends(_config: Config, member: Member) -> BoxEnds:
+    """Ends of every box of a member. → (units, features) each"""
+    scaler, lower, upper = member.scaler, member.box_lower, member.box_upper
+    rounding = _ROUNDING * scaler.span
+    scaled = lower, upper, lower - rounding, upper + rounding
+    return BoxEnds(*map(scaler.to_original, scaled))
 
 
-def readable(lower: Array, upper: Array, features: FeatureSummary) -> Ends:
-    """Ends for display: cut to the training range, and integers where the feature is.
-
-    lower, upper: (…, features) in original units.
-    """
+def readable(box: BoxEnds, features: FeatureSummary) -> Ends:
+    """Ends for display: cut to the training range, and integers where the feature is."""
     smallest, largest = training_range(features)
-    return _readable(lower, upper, smallest, largest, features.whole, np.asarray(np.nan))
+    return _readable(box, smallest, largest, features.whole, np.asarray(np.nan))
 
 
 def readable_for(
-    value: Array, ends: Ends, lower: Array, upper: Array, features: FeatureSummary
+    value: Array, ends: Ends, boxes: BoxEnds, unit: NDArray[np.intp], features: FeatureSummary
 ) -> Ends:
-    """Ends for display beside values; all arrays (rows, features).
+    """Ends for display beside values (rows, features).
 
-    ends: the readable ends; lower, upper: the exact ones. Where a value lies outside the training
-    range, the end on that side is not cut; where it is not an integer, the ends are not rounded. So
-    a value always appears on the side of the end where it really lies.
+    ends: (rows, features) the readable ends; boxes: (units, features) the exact ones; unit: (rows,)
+    the unit of each row. Where a value lies outside the training range, the end on that side is not
+    cut; where it is not an integer, the ends are not rounded. So a value always appears on the side
+    of the end where it really lies.
     """
     smallest, largest = training_range(features)
     with np.errstate(invalid="ignore"):
         special = (value < smallest) | (value > largest)
         special |= features.whole & (value != np.floor(value))
     cells = np.nonzero(special)
-    j = cells[1]
+    row, j = cells
     exact = _readable(
-        lower[cells], upper[cells], smallest[j], largest[j], features.whole[j], value[cells]
+        boxes.at((unit[row], j)), smallest[j], largest[j], features.whole[j], value[cells]
     )
     low, up = ends.lower.copy(), ends.upper.copy()
     low[cells], up[cells] = exact.lower, exact.upper
@@ -68,19 +87,21 @@ def readable_for(
 
 
 def _readable(
-    lower: Array, upper: Array, smallest: Array, largest: Array, whole: NDArray[Any], value: Array
+    box: BoxEnds, smallest: Array, largest: Array, whole: NDArray[Any], value: Array
 ) -> Ends:
     """All arrays of one shape, or broadcast to it; NaN stands for no value."""
+    lower, upper = box.lower, box.upper
     binds_below, binds_above = lower > smallest, upper < largest
     # A box outside the training range does not overlap it, so it cannot be cut to it.
     outside = (lower > largest) | (upper < smallest)
-    low = np.where(binds_below | outside | (value < smallest), lower, smallest)
-    up = np.where(binds_above | outside | (value > largest), upper, largest)
+    own_low = binds_below | outside | (value < smallest)
+    own_up = binds_above | outside | (value > largest)
+    low, up = np.where(own_low, lower, smallest), np.where(own_up, upper, largest)
     with np.errstate(invalid="ignore"):
         to_round = whole & (np.isnan(value) | (value == np.floor(value)))
-    # Tolerance for the float32 error of ends that should be integers.
-    slack = 2e-6 * (largest - smallest)
-    low_whole, up_whole = np.ceil(low - slack), np.floor(up + slack)
+    # The outer ends, for ends that should be integers.
+    low_whole = np.ceil(np.where(own_low, box.outer_lower, smallest))
+    up_whole = np.floor(np.where(own_up, box.outer_upper, largest))
     to_round = to_round & (low_whole <= up_whole)
     return Ends(
         np.where(to_round, low_whole, low) + 0.0,  # turns −0.0 into 0.0

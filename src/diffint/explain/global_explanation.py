@@ -195,7 +195,7 @@ class GlobalExplanation(Immutable):
 def explain_model(model: FittedModel) -> GlobalExplanation:
     """Explain a fitted model from its stored statistics."""
     members = model.members
-    ends = [readable(*box_ends(model.config, m), model.features) for m in members]
+    ends = [readable(box_ends(model.config, m), model.features) for m in members]
 
     def stacked(arrays: list[Any]) -> NDArray[Any]:
         return np.concatenate(arrays)

@@ -19,7 +19,7 @@ from ..core.row_labels import index_for
 from ..engine.threads import run_blocks
 from ..score.nearest_pattern import Matches
 from ..score.prepared import PreparedModel
-from .constraints import Ends, box_ends, readable, readable_for, training_range
+from .constraints import BoxEnds, Ends, box_ends, readable, readable_for, training_range
 
 if TYPE_CHECKING:
     import pandas
@@ -205,12 +205,11 @@ class LocalExplanation(Immutable):
 class _Boxes:
     """What explanations need of all units' boxes, numbered through all members.
 
-    lower, upper: (units, features) in original units; readable: the same for people; rows, peers,
+    ends: (units, features) in original units; readable: the same for people; rows, peers,
     peers_inside: as in `Member`.
     """
 
-    lower: Array
-    upper: Array
+    ends: BoxEnds
     readable: Ends
     rows: NDArray[np.int64]
     peers: NDArray[np.int64]
@@ -219,12 +218,11 @@ class _Boxes:
     @classmethod
     def of(cls, model: FittedModel) -> _Boxes:
         """The boxes of a model."""
-        ends = [box_ends(model.config, member) for member in model.members]
-        lower, upper = (np.concatenate([end[i] for end in ends]) for i in (0, 1))
+        each = [box_ends(model.config, member) for member in model.members]
+        ends = BoxEnds(*map(np.concatenate, zip(*each, strict=True)))
         return cls(
-            lower,
-            upper,
-            readable(lower, upper, model.features),
+            ends,
+            readable(ends, model.features),
             np.concatenate([member.box_rows for member in model.members]),
             np.concatenate([member.peers for member in model.members]),
             np.concatenate([member.peers_inside for member in model.members]),
@@ -236,7 +234,7 @@ class _Boxes:
         own = Ends(
             ends.lower[unit], ends.upper[unit], ends.binds_below[unit], ends.binds_above[unit]
         )
-        return readable_for(value, own, self.lower[unit], self.upper[unit], features)
+        return readable_for(value, own, self.ends, unit, features)
 
 
 def explain_rows(

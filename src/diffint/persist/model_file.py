@@ -142,8 +142,11 @@ class _Description:
             names = (*fields(cls), "training_rows")
             raw = _record(json.loads(text), names, optional=("flag_rates",))
             settings = _record(raw["settings"], _SETTINGS)
+            implied = _implied(FORMAT_VERSION)
+            # Every setting must be there: a default would be a guess.
+            config = _record(raw["config"], set(Config.names()) - set(implied))
             read = cls(
-                config=Config(**_implied(FORMAT_VERSION), **_checked(raw["config"], dict)),
+                config=Config(**implied, **config),
                 n_features=_checked(raw["n_features"], int),
                 n_scores=_checked(raw["n_scores"], int),
                 n_kept_rows=_checked(raw["n_kept_rows"], int),

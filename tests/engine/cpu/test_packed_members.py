@@ -215,9 +215,15 @@ def test_concurrent_calls():
             assert_same(found, expected)
 
 
-def test_an_empty_row_scores_0(model):
-    packed = pack(model)
-    scores, parts = packed.parts(np.full((1, model.n_features), np.nan))
+def test_an_empty_row(model):
+    """Its parts are those of missing cells alone; if these are ignored, it scores 0."""
+    empty = np.full((1, model.n_features), np.nan)
+    scores, parts = pack(model).parts(empty)
+    np.testing.assert_allclose(parts, score.parts(model, empty), rtol=1e-12)
+    assert scores[0] == pytest.approx(parts.sum(), rel=1e-12)
+    assert scores[0] > 0.0
+    ignoring = replace(model, config=replace(model.config, missing="ignored"))
+    scores, parts = pack(ignoring).parts(empty)
     assert scores[0] == 0.0
     assert not parts.any()
 

@@ -125,9 +125,8 @@ def scale_row(row, doubles, start, places, unclipped, scratch, b):
         lowest,
         highest,
     )
-    if (
-        doubles[start + N_DOUBLES * cells + SPECIAL] > 0.0
-    ):  # some features are constant or were never seen
+    # Some features are constant or were never seen.
+    if doubles[start + N_DOUBLES * cells + SPECIAL] > 0.0:
         _scale_constant_cells(
             row[:features],
             doubles,
