@@ -169,12 +169,11 @@ class Scaler(Immutable):
         shift = np.clip(np.nan_to_num(shift), -_FAR, _FAR)
         middle, half = center * stretch + shift, half_width * stretch
         lower, upper = middle - half, middle + half
-        for j in {*self.curves, *other.curves}:
-            if same[j]:
-                lower[:, j], upper[:, j] = (
-                    other.scaled(self.to_original(end))[:, j]
-                    for end in (center - half_width, center + half_width)
-                )
+        curved = [j for j in sorted({*self.curves, *other.curves}) if same[j]]
+        if curved:
+            ends = center - half_width, center + half_width
+            for result, end in zip((lower, upper), ends, strict=True):
+                result[:, curved] = other.scaled(self.to_original(end))[:, curved]
         return lower, upper
 
     def cut(self, low: float, high: float, feature: int, error: str) -> tuple[float, float] | None:
