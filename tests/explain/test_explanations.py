@@ -274,6 +274,9 @@ class TestLocal:
         assert explanation.score[0] > np.quantile(detector.anomaly_score(records), 0.99)
         assert all("is missing, but no training row misses it" in r for r in explanation.reasons(0))
         assert explanation.share.sum() == pytest.approx(1.0)
+        headline = explanation.headline(0)
+        assert headline.endswith("It has no value that could be compared with a pattern.")
+        assert "ranges" not in headline
 
     def test_a_row_without_any_value_if_missing_cells_are_ignored(self, records, suspects):
         detector = DiffInt(**QUICK, missing="ignored").fit(records)

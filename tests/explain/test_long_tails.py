@@ -28,7 +28,8 @@ def table():
 
 @pytest.fixture(scope="module")
 def detector(table):
-    return DiffInt(n_units=40, epochs=40, n_members=2, random_state=0).fit(table)
+    settings = {"n_units": 40, "epochs": 40, "n_members": 2, "random_state": 0}
+    return DiffInt(**settings, false_positive_rate=0.05).fit(table)
 
 
 def test_values_lie_where_the_explanation_says(detector, table):
@@ -79,3 +80,24 @@ def test_a_changed_value_that_is_normal_elsewhere_is_found(detector, table):
     explanation = detector.explain(new)
     first = np.array(new.columns)[explanation.order[:, 0]]
     assert (first[small] == "income").mean() > 0.9
+
+
+def test_suggested_values_are_usual_ones(detector, table):
+    """An extreme training cell sets neither their rounding nor the steps of their search."""
+    new = table.iloc[20:60].copy()
+    new["amount"] = 1e12
+    found = detector.nearest_normal(new, max_changes=1)
+    amounts = [c.suggested for changes in found.changes for c in changes if c.feature == 2]
+    assert len(amounts) > 30
+    usual = table["amount"].drop(8)
+    assert min(amounts) >= usual.min()
+    assert max(amounts) <= 2 * usual.max()
+    assert len(set(amounts)) > 10
+    # As far as possible towards the row's own value: a little more would be flagged.
+    for row, changes in enumerate(found.changes[:10]):
+        if changes:
+            tried = new.iloc[[row]].copy()
+            tried["amount"] = changes[0].suggested
+            assert detector.anomaly_score(tried)[0] <= found.threshold
+            tried["amount"] = changes[0].suggested * 1.3 + 0.5
+            assert detector.anomaly_score(tried)[0] > found.threshold

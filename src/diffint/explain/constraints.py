@@ -53,7 +53,7 @@ def box_ends(_config: Config, member: Member) -> BoxEnds:
     scaler, lower, upper = member.scaler, member.box_lower, member.box_upper
     rounding = _ROUNDING * scaler.span
     scaled = lower, upper, lower - rounding, upper + rounding
-    return BoxEnds(*map(scaler.to_original, scaled))
+    return BoxEnds(*(scaler.to_original(end) for end in scaled))
 
 
 def readable(box: BoxEnds, features: FeatureSummary) -> Ends:

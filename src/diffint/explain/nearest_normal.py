@@ -27,6 +27,7 @@ Subset = tuple[int, ...]
 
 N_CANDIDATES = 8  # only the most responsible features of a row are changed
 _DIGITS = 4  # suggested values are rounded to 10⁻⁴ of the training range or finer
+_FAR = 10  # ranges of the inner 98 % of the cells beyond which training cells are extreme
 _HALVINGS = 12  # bisection steps towards the row's own values
 _SETS_PER_BLOCK = 20_000  # changed rows scored at a time
 
@@ -173,7 +174,8 @@ class _Search:
     def __init__(self, prepared: PreparedModel, threshold: float, n_jobs: int) -> None:
         self._prepared, self._threshold, self._n_jobs = prepared, threshold, n_jobs
         self._features = prepared.model.features
-        self._span = _original_span(self._features)
+        self._low, self._high = _usual_range(self._features)
+        self._span = self._high - self._low
 
     def smallest_changes(
         self, x: Array, candidates: NDArray[np.intp], size: int
@@ -196,10 +198,15 @@ class _Search:
         usable &= np.isfinite(target).all(axis=1)
         row, features, own, target = row[usable], features[usable], own[usable], target[usable]
 
+        # From far beyond all usual values, the steps of the bisection would be too wide.
+        low, high, span = (a[features] for a in (self._low, self._high, self._span))
+        with np.errstate(over="ignore"):
+            start = np.clip(own, low - span, high + span)
+
         def moved(part: Array) -> tuple[Array, Array]:
             """Values at this fraction (sets,) of the way to the target, rounded; their scores."""
             way = part[:, None]  # the difference of both values may overflow
-            values = (1.0 - way) * own + way * target
+            values = (1.0 - way) * start + way * target
             values = self._rounded(values, own, features)
             changed = x[row]
             changed[np.arange(len(row))[:, None], features] = values
@@ -209,6 +216,7 @@ class _Search:
         values, scores = moved(part)
         normal = scores <= self._threshold
         row, features, own, target = row[normal], features[normal], own[normal], target[normal]
+        start = start[normal]
         part, values, scores = part[normal], values[normal], scores[normal]
         low = np.zeros(len(row))
         for _ in range(_HALVINGS):
@@ -253,9 +261,16 @@ class _Search:
         return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
 
 
-def _original_span(features: FeatureSummary) -> Array:
-    """(features,) width of the training range, 1 where a feature has none."""
+def _usual_range(features: FeatureSummary) -> tuple[Array, Array]:
+    """Smallest and largest training value of each feature, without extremes; (features,) each.
+
+    A few extreme cells would make every other change look small. The range is widened to 1 where
+    there is none.
+    """
     smallest, largest = training_range(features)
-    with np.errstate(over="ignore"):
-        span = largest - smallest
-    return np.where(span > 0, np.minimum(span, np.finfo(float).max), 1.0)
+    first, last = features.quantiles[:, 1], features.quantiles[:, -2]
+    reach = np.where(last > first, _FAR * (last - first), np.inf)
+    low, high = np.fmax(smallest, first - reach), np.fmin(largest, last + reach)
+    varies = high > low
+    low = np.where(np.isnan(low), 0.0, low)
+    return low, np.where(varies, high, low + 1.0)

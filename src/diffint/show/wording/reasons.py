@@ -18,6 +18,12 @@ def headline(why: LocalExplanation, row: int) -> str:
     p_value = f"p = {number(why.p_value[row], 2)}"
     if not why.held_out:
         p_value += ", optimistic: from the training rows"
+    start = (
+        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} "
+        f"({p_value})."
+    )
+    if np.isnan(why.value[row]).all():
+        return f"{start} It has no value that could be compared with a pattern."
     outside, n_features = int((why.side[row] != 0).sum()), len(why.feature_names)
     if outside == 0:
         relation = "inside all its ranges"
@@ -27,8 +33,7 @@ def headline(why: LocalExplanation, row: int) -> str:
         relation = f"outside {outside} of its {n_features} ranges"
     inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
     return (
-        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} "
-        f"({p_value}). It is nearest to pattern {why.unit[row]}"
+        f"{start} It is nearest to pattern {why.unit[row]}"
         f"{f' ({inside})' if inside else ''} and lies {relation}."
     )
 
