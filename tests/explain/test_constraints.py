@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diffint import DiffInt
 from diffint.core.model import FeatureSummary
 from diffint.explain.constraints import BoxEnds, readable, readable_for
 
@@ -38,3 +39,27 @@ class TestReadable:
         ends = readable_for(np.array([[value]]), readable(boxes, features), boxes, unit, features)
         found = (ends.lower, ends.upper, ends.binds_below, ends.binds_above)
         assert tuple(a.item() for a in found) == expected
+
+
+def test_values_that_are_outside_by_a_rounding_error_are_shown_outside():
+    """The ends of codes are rounded to whole numbers, but not onto a value beyond them."""
+    for seed in (0, 1, 2, 3, 4, 5, 6, 7):
+        rng = np.random.default_rng(seed)
+        x = np.column_stack(
+            [
+                rng.integers(0, 4, 150),
+                rng.integers(0, 4, 150),
+                np.full(150, 3.0),
+                np.round(rng.lognormal(3, 3, 150)),
+            ]
+        ).astype(float)
+        settings = {"n_units": 25, "hidden_width": 8, "epochs": 3, "n_members": 2}
+        detector = DiffInt(**settings, random_state=seed).fit(x)
+        explanation = detector.explain(x)
+        frame = explanation.to_frame().query("feature != 'x2'")
+        assert (frame["lower"] <= frame["upper"]).all()
+        above, below = (frame[frame["side"] == side] for side in ("above", "below"))
+        assert (above["value"] > above["upper"]).all()
+        assert (below["value"] < below["lower"]).all()
+        for row in range(0, 150, 10):  # never "3, but was 3 in every training row"
+            assert explanation.reason(row, 2).startswith("x2 = 3, as in every training row")

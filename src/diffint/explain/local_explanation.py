@@ -237,6 +237,25 @@ class _Boxes:
         return readable_for(value, own, self.ends, unit, features)
 
 
+def _move_beside(
+    ends: Array,
+    value: Array,
+    where: NDArray[np.bool_],
+    exact: Array,
+    unit: NDArray[np.intp],
+    towards: float,
+) -> None:
+    """Move rounded ends that a value does not lie beyond, though it lies beyond the exact ones.
+
+    ends, value, where: (rows, features); exact: (units, features); unit: (rows,); towards: the
+    infinity on the other side of the end.
+    """
+    row, j = np.nonzero(where)
+    nearest = np.nextafter(value[row, j], towards)
+    closer = np.fmax if towards > 0 else np.fmin
+    ends[row, j] = closer(exact[unit[row], j], nearest)
+
+
 def explain_rows(
     prepared: PreparedModel,
     x: NDArray[Any],
@@ -252,6 +271,8 @@ def explain_rows(
     matches = Matches.of(found)
     boxes = prepared.once(_Boxes.of)
     n_units = model.config.n_units
+    smallest, largest = training_range(model.features)
+    varies = smallest < largest
     side = np.empty(x.shape, dtype=np.int8)
     low, up, distance, share = np.empty((4, *x.shape))
     binds_below, binds_above = np.empty((2, *x.shape), dtype=bool)
@@ -267,8 +288,9 @@ def explain_rows(
         inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(lower)
         np.copyto(lower, np.fmin(lower, value), where=inside)
         np.copyto(upper, np.fmax(upper, value), where=inside)
-        np.copyto(lower, np.fmax(lower, value), where=sides < 0)
-        np.copyto(upper, np.fmin(upper, value), where=sides > 0)
+        below, above = (sides < 0) & (value >= lower), (sides > 0) & (value <= upper)
+        _move_beside(lower, value, below & varies, boxes.ends.lower, unit, np.inf)
+        _move_beside(upper, value, above & varies, boxes.ends.upper, unit, -np.inf)
         with np.errstate(over="ignore"):  # a value may be the largest float
             outside = np.where(sides > 0, value - upper, np.where(sides < 0, lower - value, 0.0))
         outside = np.minimum(outside, np.finfo(float).max)
@@ -278,7 +300,6 @@ def explain_rows(
         share[rows] = parts[rows] / np.where(total > 0, total, 1.0)
 
     run_blocks(explain_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
-    smallest, largest = training_range(model.features)
     missing_share = model.features.missing_share
     # A missing cell is responsible for what it adds, unless training rows often miss the value.
     surprising = np.isnan(x) & (missing_share < COMMONLY_MISSING)

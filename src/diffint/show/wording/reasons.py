@@ -50,7 +50,7 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     if np.isnan(lower):
         return f"{name} = {shown}, but the pattern has no range for this feature; {share}"
     if why.constant[j]:
-        always = f"but was {low} in every" if side else "as in every"
+        always = f"but was {low} in every" if value != lower else "as in every"
         return f"{name} = {shown}, {always} training row; {share}"
     binds_below = bool(why.binds_below[row, j]) or side < 0
     binds_above = bool(why.binds_above[row, j]) or side > 0
