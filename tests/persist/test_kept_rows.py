@@ -55,8 +55,12 @@ def test_a_table_with_fewer_rows_than_may_be_kept(table, tmp_path):
     DiffInt(**QUICK).fit(table).save(tmp_path / "m")
     kept = saved_file(tmp_path / "m").description["n_kept_rows"]
     assert kept == 96  # what each member is trained on
-    DiffInt(**QUICK, calibration="training").fit(table).save(tmp_path / "m")
-    assert saved_file(tmp_path / "m").description["n_kept_rows"] == 60  # half of the rows
+
+
+def test_no_rows_are_kept_if_none_are_left_out(table):
+    # The scores of kept rows, whose distance is 0, would set the threshold.
+    detector = DiffInt(**QUICK, calibration="training").fit(table)
+    assert all(len(member.kept_rows) == 0 for member in detector.model_.members)
 
 
 def test_no_rows_are_stored_if_none_are_kept(table, tmp_path):

@@ -50,8 +50,7 @@ def measure_members(
         left_out_sample = x[at_most(left_out[i], _MEASURED_ROWS, rng)]
         train_sample = run.rows[at_most(np.arange(len(run.rows)), _MEASURED_ROWS, rng)]
         kept = keep_rows(x, train[i], run.rows, scaler, config, count, rng)
-        others = np.setdiff1d(train[i], kept.indices)
-        unknown.append(left_out[i] if len(left_out[i]) else others if len(others) else train[i])
+        unknown.append(left_out[i] if len(left_out[i]) else train[i])
         members.append(
             _measure_member(
                 config,

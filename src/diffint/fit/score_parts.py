@@ -25,11 +25,9 @@ _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile 
 class Kept(NamedTuple):
     """Training rows that a member keeps.
 
-    indices: (kept,) of the rows; rows: (kept, features) in standard deviations; weight: (features,)
-    1 / standard deviation.
+    rows: (kept, features) in standard deviations; weight: (features,) 1 / standard deviation.
     """
 
-    indices: Rows
     rows: NDArray[np.float32]
     weight: NDArray[np.float32]
 
@@ -37,13 +35,12 @@ class Kept(NamedTuple):
 def n_kept(config: Config, train: list[Rows], left_out: list[Rows]) -> int:
     """How many rows each member keeps: the same number for all.
 
-    If none are left out, half of the rows at most, so that distances can be measured on others.
+    None if no rows are left out: the threshold would come from the scores of kept rows, whose
+    distance is 0, and nearly every new row would be above it.
     """
-    available = min(
-        len(rows) if len(others) else len(rows) // 2
-        for rows, others in zip(train, left_out, strict=True)
-    )
-    return min(config.kept_rows, available)
+    if not all(map(len, left_out)):
+        return 0
+    return min(config.kept_rows, *map(len, train))
 
 
 def keep_rows(
@@ -68,7 +65,7 @@ def keep_rows(
     rows = scaler.target(x[indices], config.error)
     middle = np.zeros(x.shape[1], dtype=np.float32)
     middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
-    return Kept(indices, np.where(np.isnan(rows), middle, rows) * weight, weight)
+    return Kept(np.where(np.isnan(rows), middle, rows) * weight, weight)
 
 
 def weigh_parts(
@@ -81,8 +78,8 @@ def weigh_parts(
 ) -> tuple[Member, ...]:
     """The members with the weights of distances and missing cells.
 
-    members: their weights are 0; measured: for each member the rows it neither was trained on nor
-    keeps, as far as there are such; missing_share: (features,) of the training cells.
+    members: their weights are 0; measured: for each member the rows that it left out, or all if
+    it left out none; missing_share: (features,) of the training cells.
     """
     errors_only = PreparedMembers(config, members).packed
     both = PreparedMembers(config, tuple(replace(m, distance_weight=1.0) for m in members)).packed
