@@ -333,6 +333,19 @@ class TestModelCommands:
         assert shown["features"][0]["feature"] in FEATURES
         assert {"lower", "upper", "coverage"} <= set(shown["constraints"][0])
 
+    def test_fit_and_info_say_how_many_training_rows_are_stored(self, run, tmp_path):
+        table = tmp_path / "table.csv"
+        numbers = np.random.default_rng(0).normal(size=(60, 2)).round(3)
+        pd.DataFrame(numbers, columns=["a", "b"]).to_csv(table, index=False)
+        model = tmp_path / "m.diffint"
+        fitted = run("fit", table, "-o", model, "--epochs", "2")
+        assert "stores 144 training rows; --kept-rows 0 stores none" in " ".join(
+            (fitted.out + fitted.err).split()
+        )
+        assert "stores      144 training rows, scaled" in run("info", model).out
+        run("fit", table, "-o", model, "--epochs", "2", "--kept-rows", "0")
+        assert "stores      no training rows" in run("info", model).out
+
     def test_info(self, run, payments):
         done = run("info", payments / "m.diffint")
         assert "380 rows of 3 features" in done.out

@@ -136,7 +136,7 @@ def fit(
         left_out = counted(calibration.n_groups, calibration.unit)
         meaning = f"the highest score of {left_out} left out"
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
-    kept = sum(len(member.kept_rows) for member in detector.model_.members)
+    kept = detector.model_.n_kept_rows
     stored = f" (stores {counted(kept, 'training row')}; --kept-rows 0 stores none)" if kept else ""
     lines.append(f"Model file: {output}{stored}")
     for line in lines:

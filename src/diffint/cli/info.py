@@ -25,6 +25,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
                 "settings": settings,
                 "false_positive_rate": detector.false_positive_rate,
                 "threshold": -detector.offset_,
+                "stored_training_rows": fitted.n_kept_rows,
                 "calibration": {
                     "kind": fitted.calibration.kind,
                     "rows": len(fitted.calibration.scores),
@@ -41,6 +42,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
         "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
         f"{counted(training.n_blank_rows, 'blank row')}",
+        "stores": _stored(fitted.n_kept_rows),
         "features": ", ".join(names[:10]) + more,
         "ids": repr(detector.id_column_) if detector.id_column_ else "row numbers",
         "when": f"{training.created}, {training.seconds:.1f} s on {training.device}, "
@@ -53,3 +55,9 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     width = max(len(name) for name in lines)
     for name, value in lines.items():
         say(f"{name:<{width}}  {printable(value)}")
+
+
+def _stored(n_rows: int) -> str:
+    if not n_rows:
+        return "no training rows"
+    return f"{counted(n_rows, 'training row')}, scaled (fit --kept-rows 0 stores none)"

@@ -180,6 +180,11 @@ class FittedModel:
         """Number of features."""
         return len(self.feature_names)
 
+    @property
+    def n_kept_rows(self) -> int:
+        """Number of training rows that the members keep together."""
+        return sum(len(member.kept_rows) for member in self.members)
+
     def __repr__(self) -> str:
         return (
             f"FittedModel({self.n_features} features, {len(self.members)} members of "
