@@ -175,7 +175,8 @@ class _Search:
         self._prepared, self._threshold, self._n_jobs = prepared, threshold, n_jobs
         self._features = prepared.model.features
         self._low, self._high = _usual_range(self._features)
-        self._span = self._high - self._low
+        width = self._high - self._low
+        self._span = np.where(width > 0, width, 1.0)  # beside huge values, 1 more is no more
 
     def smallest_changes(
         self, x: Array, candidates: NDArray[np.intp], size: int
