@@ -40,16 +40,19 @@ def fitted(rows: np.ndarray) -> DiffInt:
 @pytest.fixture(scope="session")
 def adbench() -> Path:
     """The folder of ADBench tables."""
-    folder = os.environ.get("DIFFINT_ADBENCH")
-    if not folder:
-        pytest.skip("DIFFINT_ADBENCH does not name a folder of ADBench tables")
-    return Path(folder)
+    return _folder_of("ADBench")
 
 
 @pytest.fixture(scope="session")
 def macrodata() -> Path:
     """The folder of macrOData tables."""
-    folder = os.environ.get("DIFFINT_MACRODATA")
+    return _folder_of("macrOData")
+
+
+def _folder_of(tables: str) -> Path:
+    """The folder that an environment variable names; the test is skipped without it."""
+    variable = f"DIFFINT_{tables.upper()}"
+    folder = os.environ.get(variable)
     if not folder:
-        pytest.skip("DIFFINT_MACRODATA does not name a folder of macrOData tables")
+        pytest.skip(f"{variable} does not name a folder of {tables} tables")
     return Path(folder)

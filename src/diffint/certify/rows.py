@@ -321,7 +321,7 @@ class MemberMargin:
         n_present = np.maximum(present.sum(axis=1), 1)
         count, beside = n_present.astype(np.float64), self.kept.least(narrow)
         if self.missing_counts:
-            count[:] = max(int(self.scaler.seen.sum()), 1)
+            count[:] = self.scaler.n_seen
             beside += missing_parts(self.member, ~present).sum(axis=1) * (1.0 - SLIGHT)
         attractor, sizes = self.decode(empty)
         away = np.abs(np.where(present, target - attractor[inverse], 0.0))

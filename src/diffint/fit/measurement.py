@@ -29,12 +29,13 @@ def measure_members(
     left_out: list[Rows],
     runs: list[TrainingRun],
     trained: list[TrainedMember],
+    missing_share: NDArray[np.float64],
     n_jobs: int = 1,
 ) -> tuple[Member, ...]:
     """Build one member for every trained network.
 
     x: (rows, features) in original units; train, left_out: per member the indices of the rows it
-    was trained on, and of those left out.
+    was trained on, and of those left out; missing_share: (features,) of the training cells.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -64,8 +65,6 @@ def measure_members(
                 counted=counted,
             )
         )
-    known = np.union1d(train[0], left_out[0])
-    missing_share = np.isnan(x[known]).mean(axis=0)
     return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs)
 
 

@@ -170,8 +170,17 @@ class _SplitTask:
         """Measure and calibrate the trained members, and build the model."""
         _warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
+        features = summarise_features(x[self.usable])
         members = measure_members(
-            x, config, self.scalers, split.train, split.left_out, self.runs, trained, n_jobs
+            x,
+            config,
+            self.scalers,
+            split.train,
+            split.left_out,
+            self.runs,
+            trained,
+            features.missing_share,
+            n_jobs,
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])
@@ -184,7 +193,7 @@ class _SplitTask:
             config=config,
             feature_names=tuple(self.feature_names),
             members=members,
-            features=summarise_features(x[self.usable]),
+            features=features,
             calibration=calibration,
             training=TrainingSummary(
                 n_rows=len(self.usable),

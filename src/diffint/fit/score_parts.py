@@ -58,14 +58,18 @@ def keep_rows(
     the same rows, scaled. A missing cell of a kept row gets the median of the feature.
     """
     weight = np.ones(x.shape[1], dtype=np.float32)
+    if count == 0:
+        return Kept(np.empty((0, x.shape[1]), dtype=np.float32), weight)
     seen = scaler.seen
     deviation = np.nanstd(scaled[:, seen], axis=0, dtype=np.float64)
     weight[seen] = 1.0 / np.where(deviation > 0, np.maximum(deviation, 1 / _LARGEST_WEIGHT), 1.0)
-    indices = np.sort(at_most(train, count, rng)) if count else train[:0]
-    rows = scaler.target(x[indices], config.error)
-    middle = np.zeros(x.shape[1], dtype=np.float32)
-    middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
-    return Kept(np.where(np.isnan(rows), middle, rows) * weight, weight)
+    rows = scaler.target(x[np.sort(at_most(train, count, rng))], config.error)
+    missing = np.isnan(rows)
+    if missing.any():
+        middle = np.zeros(x.shape[1], dtype=np.float32)
+        middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
+        rows = np.where(missing, middle, rows)
+    return Kept(rows * weight, weight)
 
 
 def weigh_parts(
@@ -81,31 +85,28 @@ def weigh_parts(
     members: their weights are 0; measured: for each member the rows that it left out, or all if
     it left out none; missing_share: (features,) of the training cells.
     """
+    keeps, signals = len(members[0].kept_rows) > 0, config.missing == "signal"
+    if not (keeps or signals):
+        return members
     errors_only = PreparedMembers(config, members).packed
     both = PreparedMembers(config, tuple(replace(m, distance_weight=1.0) for m in members)).packed
     weighed = []
     for i, member in enumerate(members):
         rows = x[at_most(measured[i], _MEASURED_ROWS, np.random.default_rng(i))]
         error = errors_only.member_parts(rows, i, n_jobs)
-        distance = both.member_parts(rows, i, n_jobs) - error
-        # The two parts vary as much as each other among the rows that the member does not know.
-        weight = 0.0
-        if len(member.kept_rows):
+        parts = error
+        if keeps:
+            distance = both.member_parts(rows, i, n_jobs) - error
+            # The two parts vary as much as each other among the rows that the member does not know.
             spread = _spread(distance.sum(axis=1))
             weight = _spread(error.sum(axis=1)) / spread if spread > 0 else 1.0
             weight = min(weight, _LARGEST_WEIGHT)
-        parts = error + weight * distance
-        missing = surprise = np.zeros(x.shape[1])
-        if config.missing == "signal":
+            parts = error + weight * distance
+            member = replace(member, distance_weight=float(weight))
+        if signals:
             missing, surprise = _missing_cells(member, rows, parts, missing_share)
-        weighed.append(
-            replace(
-                member,
-                distance_weight=float(weight),
-                missing_error=missing,
-                missing_surprise=surprise,
-            )
-        )
+            member = replace(member, missing_error=missing, missing_surprise=surprise)
+        weighed.append(member)
     return tuple(weighed)
 
 
@@ -129,8 +130,9 @@ def _missing_cells(
     """
     seen = member.scaler.seen
     present = ~np.isnan(rows) & seen
-    counted = max(int(seen.sum()), 1)
-    typical = counted * parts.sum(axis=0, where=present) / np.maximum(present.sum(axis=0), 1)
+    typical = (
+        member.scaler.n_seen * parts.sum(axis=0, where=present) / np.maximum(present.sum(axis=0), 1)
+    )
     rare = np.where(seen, np.maximum(1.0 - missing_share / COMMONLY_MISSING, 0.0), 0.0)
     scores = parts.sum(axis=1)
     above = float(np.quantile(scores, _RARE_SCORE) - scores.mean())

@@ -135,6 +135,11 @@ class Scaler(Immutable):
         return self.varies | self.is_constant
 
     @property
+    def n_seen(self) -> int:
+        """The number of features with any value in the training rows, at least 1."""
+        return max(int(self.seen.sum()), 1)
+
+    @property
     def span(self) -> Vector:
         """(features,) width of the scaled training range."""
         return self.upper - self.lower

@@ -235,7 +235,7 @@ class PackedMembers:
         curves = single + score_layout.N_SINGLE
         self._doubles[single:curves] = (
             not varies.all(),
-            max(int(scaler.seen.sum()), 1),
+            scaler.n_seen,
             member.distance_weight,
             max(member.missing_surprise.sum(), np.finfo(float).tiny),
             len(scaler.curves),

@@ -44,7 +44,7 @@ def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     missing = np.isnan(target)
     if config.missing == "signal":
         apart = np.where(missing, missing_parts(member, missing), apart)
-        return np.asarray(apart / max(int(member.scaler.seen.sum()), 1))
+        return np.asarray(apart / member.scaler.n_seen)
     return np.asarray(apart / np.maximum((~missing).sum(axis=1, keepdims=True), 1))
 
 
