@@ -88,7 +88,13 @@ def test_defaults_in_the_guides_are_those_of_the_code():
         return " ".join((ROOT / page).read_text().split())
 
     usual, method = config.RECOMMENDED, text("docs/method.md")
-    assert f"up to `kept_rows` = {usual.kept_rows} of its training rows" in method
+    fewest, most = f"{config._FEWEST_KEPT:,}", f"{config._MOST_KEPT:,}"
+    assert (
+        f"as many as have {config._KEPT_CELLS:,} cells together, from {fewest} to {most}" in method
+    )
+    assert f"{config._KEPT_CELLS // 9:,} rows of a table with nine features" in method
+    assert (config._MEMBERS_OF_SMALL_TABLES, config._MEMBERS) == (5, 3)
+    assert f"five up to {config._SMALL_TABLE:,} rows and three for more" in method
     assert f"through {curves.N_KNOTS} quantiles" in method
     assert f"{curves._LONG_TAIL} times as wide as that of the inner 98 %" in method
     assert curves._INNER_TAIL == 0.01
@@ -103,10 +109,9 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     assert few in method
     assert f"coverage term with weight {usual.coverage_weight}" in method
     assert f"λ = {usual.coverage_weight};" in text("docs/explanations.md")
-    most = usual.n_members * usual.kept_rows
-    assert f"up to {usual.kept_rows} of them, so a file has up to {most:,}" in text("SECURITY.md")
-    assert f"up to {most:,} scaled training rows" in text("docs/command.md")
-    assert f"keeps up to {usual.kept_rows} scaled training rows" in text("README.md")
+    kept = f"{fewest} to {most} scaled training rows"
+    for page in ("SECURITY.md", "docs/command.md", "README.md"):
+        assert kept in text(page)
 
 
 def test_the_method_page_lists_what_the_model_keeps():
@@ -119,7 +124,7 @@ def test_the_method_page_lists_what_the_model_keeps():
         "training_coverage": "on training rows", "coverage": "coverage of every range",
         "coverage_counts": "numbers of rows", "joint_coverage": "ranges together",
         "coverage_rows": "numbers of rows", "coverage_held_out": "left out of training",
-        "kept_rows": "kept rows", "kept_weight": "standard deviations",
+        "kept_rows": "kept rows", "kept_weight": "features' weights",
         "distance_weight": "weight of the distance part",
         "missing_error": "what a missing cell", "missing_surprise": "surprise",
         "history": "loss of every epoch", "center_movement": "moved",

@@ -49,7 +49,7 @@ def test_presets():
     paper = DiffInt.paper(epochs=7)
     assert (paper.epochs, paper.n_members, paper.init) == (7, 1, "gaussian")
     assert DiffInt.paper().learning_rate == 5e-5
-    assert (DiffInt().n_members, DiffInt().init) == (3, "data")
+    assert (DiffInt().n_members, DiffInt().init) == ("auto", "data")
 
 
 def test_anomalies_score_higher(fitted, rows):

@@ -92,14 +92,14 @@ array([ 1, -1])
         *,
         n_units: int = RECOMMENDED.n_units,
         temperature: float = RECOMMENDED.temperature,
-        n_members: int = RECOMMENDED.n_members,
+        n_members: int | str = RECOMMENDED.n_members,
         hidden_width: int = RECOMMENDED.hidden_width,
         decoder: str = RECOMMENDED.decoder,
         scaling: str = RECOMMENDED.scaling,
         init: str = RECOMMENDED.init,
         error: str = RECOMMENDED.error,
         missing: str = RECOMMENDED.missing,
-        kept_rows: int = RECOMMENDED.kept_rows,
+        kept_rows: int | str = RECOMMENDED.kept_rows,
         epochs: int | str = RECOMMENDED.epochs,
         learning_rate: float = RECOMMENDED.learning_rate,
         schedule: str = RECOMMENDED.schedule,
@@ -184,8 +184,8 @@ array([ 1, -1])
         mask = read_anomalies(anomalies, len(table), index)
         codes = read_groups(groups, len(table), index)
         check_training_values(table, mask, self)
-        epochs = config.resolved(len(table), len(table)).epochs
-        elements = float(table.size) * config.n_units * config.n_members * float(epochs)
+        sized = config.for_table(*table.shape).resolved(len(table), len(table))
+        elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
             model = fit_model(

@@ -339,10 +339,10 @@ class TestModelCommands:
         pd.DataFrame(numbers, columns=["a", "b"]).to_csv(table, index=False)
         model = tmp_path / "m.diffint"
         fitted = run("fit", table, "-o", model, "--epochs", "2")
-        assert "stores 144 training rows; --kept-rows 0 stores none" in " ".join(
+        assert "stores 5 × 48 training rows; --kept-rows 0 stores none" in " ".join(
             (fitted.out + fitted.err).split()
         )
-        assert "stores      144 training rows, scaled" in run("info", model).out
+        assert "stores      5 × 48 training rows, scaled" in run("info", model).out
         run("fit", table, "-o", model, "--epochs", "2", "--kept-rows", "0")
         assert "stores      no training rows" in run("info", model).out
 

@@ -19,10 +19,26 @@ def test_paper_preset_has_the_values_of_the_paper():
 
 
 def test_recommended_preset():
-    assert (RECOMMENDED.n_members, RECOMMENDED.init, RECOMMENDED.error) == (3, "data", "unclipped")
+    assert (RECOMMENDED.init, RECOMMENDED.error) == ("data", "unclipped")
     assert RECOMMENDED.schedule == "cosine"
-    assert (RECOMMENDED.scaling, RECOMMENDED.kept_rows) == ("adaptive", 500)
-    assert RECOMMENDED.missing == "signal"
+    assert (RECOMMENDED.scaling, RECOMMENDED.missing) == ("adaptive", "signal")
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_members", "kept_rows"),
+    [
+        (10, 1, 5, 2_000),
+        (2_000, 9, 5, 1_000),
+        (2_001, 9, 3, 1_000),
+        (10**6, 36, 3, 250),
+        (500, 1_500, 5, 250),
+    ],
+)
+def test_members_and_kept_rows_by_table(n_rows, n_features, n_members, kept_rows):
+    config = RECOMMENDED.for_table(n_rows, n_features)
+    assert (config.n_members, config.kept_rows) == (n_members, kept_rows)
+    given = Config(n_members=2, kept_rows=7)
+    assert given.for_table(n_rows, n_features) == given
 
 
 @pytest.mark.parametrize(

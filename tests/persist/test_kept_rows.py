@@ -82,9 +82,9 @@ def test_the_paper_keeps_no_rows(table, tmp_path):
 def test_stored_rows_are_training_rows_and_no_others(table, tmp_path):
     detector = DiffInt(**QUICK, kept_rows=10).fit(table)
     for member in detector.model_.members:
-        deviate = member.scaler.transform(table)[1] * member.kept_weight
+        weighted = member.scaler.transform(table)[1] * member.kept_weight
         for kept in member.kept_rows:
-            same = (np.isnan(deviate) | np.isclose(deviate, kept, rtol=1e-6)).all(axis=1)
+            same = (np.isnan(weighted) | np.isclose(weighted, kept, rtol=1e-6)).all(axis=1)
             assert same.any()
 
 

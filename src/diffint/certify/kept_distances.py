@@ -41,8 +41,8 @@ class KeptDistances:
             return np.zeros(len(target))
         smallest = np.empty(len(target))
         complete = ~np.isnan(target).any(axis=1)
-        deviate = (target[complete] * self._member.kept_weight).astype(np.float64)
-        smallest[complete] = cdist(deviate, self._kept, "cityblock").min(axis=1, initial=np.inf)
+        weighted = (target[complete] * self._member.kept_weight).astype(np.float64)
+        smallest[complete] = cdist(weighted, self._kept, "cityblock").min(axis=1, initial=np.inf)
         smallest[~complete] = distances(self._member, target[~complete]).sum(axis=1)
         return self._factor * smallest * (1.0 - SLIGHT)
 

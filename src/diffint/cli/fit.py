@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.config import PRESETS, SETTINGS
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
+from ..show.wording.learned import stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
@@ -136,8 +137,8 @@ def fit(
         left_out = counted(calibration.n_groups, calibration.unit)
         meaning = f"the highest score of {left_out} left out"
     lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
-    kept = detector.model_.n_kept_rows
-    stored = f" (stores {counted(kept, 'training row')}; --kept-rows 0 stores none)" if kept else ""
+    stored = stored_rows(detector.model_)
+    stored = f" (stores {stored}; --kept-rows 0 stores none)" if stored else ""
     lines.append(f"Model file: {output}{stored}")
     for line in lines:
         say(line)

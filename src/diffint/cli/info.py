@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..core.formatting import counted, number, printable
+from ..core.model import FittedModel
+from ..show.wording.learned import stored_rows
 from . import arguments
 from .loading import load_detector
 from .output import say, say_json
@@ -42,7 +44,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
         "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
         f"{counted(training.n_blank_rows, 'blank row')}",
-        "stores": _stored(fitted.n_kept_rows),
+        "stores": _stored(fitted),
         "features": ", ".join(names[:10]) + more,
         "ids": repr(detector.id_column_) if detector.id_column_ else "row numbers",
         "when": f"{training.created}, {training.seconds:.1f} s on {training.device}, "
@@ -57,7 +59,6 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         say(f"{name:<{width}}  {printable(value)}")
 
 
-def _stored(n_rows: int) -> str:
-    if not n_rows:
-        return "no training rows"
-    return f"{counted(n_rows, 'training row')}, scaled (fit --kept-rows 0 stores none)"
+def _stored(model: FittedModel) -> str:
+    stored = stored_rows(model)
+    return f"{stored}, scaled (fit --kept-rows 0 stores none)" if stored else "no training rows"

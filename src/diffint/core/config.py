@@ -62,13 +62,13 @@ def _choice(*choices: str) -> tuple[str, Callable[[str, object], str]]:
     return "{" + ", ".join(map(repr, choices)) + "}", partial(check_choice, choices=choices)
 
 
-def _whole_or(*words: str) -> Callable[[str, object], int | str]:
-    """The check of a setting that is a whole number or one of these words."""
+def _whole_or(*words: str, **limits: int) -> Callable[[str, object], int | str]:
+    """The check of a setting that is a whole number within limits, or one of these words."""
 
     def check(name: str, value: object) -> int | str:
         if isinstance(value, str) and value in words:
             return str(value)
-        return check_whole(name, value, " or ".join(map(repr, words)))
+        return check_whole(name, value, " or ".join(map(repr, words)), **limits)
 
     return check
 
@@ -99,11 +99,12 @@ class Config:
         "Softness of the intervals' edges, in scaled units (the paper's τ).",
         "Smaller values make the edges sharper; 0.05 to 0.2 is the useful range.",
     )
-    n_members: int = _setting(
-        3,
-        "int",
-        partial(check_whole, at_most=1_000),
-        "Independently trained networks whose scores are averaged.",
+    n_members: int | str = _setting(
+        "auto",
+        "int or 'auto'",
+        _whole_or("auto", at_most=1_000),
+        "Independently trained networks whose scores are averaged; 'auto' means 5 up to 2,000 rows "
+        "and 3 for more.",
         "More members are a little more accurate and take proportionally longer.",
     )
     hidden_width: int = _setting(
@@ -148,12 +149,12 @@ class Config:
         "miss the value, and is neutral elsewhere; 'ignored' leaves the cell out.",
         "'ignored' if values will be missing at random in new rows but not in training rows.",
     )
-    kept_rows: int = _setting(
-        500,
-        "int",
-        partial(check_whole, at_least=0, at_most=1_000_000),
+    kept_rows: int | str = _setting(
+        "auto",
+        "int or 'auto'",
+        _whole_or("auto", at_least=0, at_most=1_000_000),
         "Training rows that each member keeps in the model; the distance from the nearest of them "
-        "is part of the score.",
+        "is part of the score. 'auto' means as many as have 9,000 cells, from 250 to 2,000.",
         "0 if no training rows may be stored; the detector is then a little less accurate.",
     )
     epochs: int | str = _setting(
@@ -227,6 +228,15 @@ class Config:
         for f in fields(self):
             object.__setattr__(self, f.name, f.metadata["check"](f.name, getattr(self, f.name)))
 
+    def for_table(self, n_rows: int, n_features: int) -> Config:
+        """A copy with the number of members and of kept rows as numbers."""
+        n_members, kept_rows = self.n_members, self.kept_rows
+        if n_members == "auto":
+            n_members = _MEMBERS_OF_SMALL_TABLES if n_rows <= _SMALL_TABLE else _MEMBERS
+        if kept_rows == "auto":
+            kept_rows = min(max(_KEPT_CELLS // n_features, _FEWEST_KEPT), _MOST_KEPT)
+        return replace(self, n_members=n_members, kept_rows=kept_rows)
+
     def resolved(self, n_rows: int, n_trained: int, n_features: int = 1) -> Config:
         """A copy with batch size and epochs as numbers.
 
@@ -255,6 +265,9 @@ class Config:
         return tuple(f.name for f in fields(cls))
 
 
+# What a row costs at scoring bounds both; small tables gain most from more members.
+_MEMBERS, _MEMBERS_OF_SMALL_TABLES, _SMALL_TABLE = 3, 5, 2_000
+_KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 9_000, 250, 2_000
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000
 _MANY_FEATURES = 300  # a step takes time in proportion to the features

@@ -45,9 +45,9 @@ class Member(Immutable):
         most important sides, among those that have a value in each.
     coverage_rows: number of rows used for measuring; coverage_held_out: whether the member was
         trained without them.
-    kept_rows: (kept, features) training rows, in standard deviations of the scaled features; rows
+    kept_rows: (kept, features) training rows, scaled and times `kept_weight`; rows
         are compared with the nearest of them. Empty if the configuration keeps none.
-    kept_weight: (features,) 1 / standard deviation of each scaled feature.
+    kept_weight: (features,) 1 / √(standard deviation) of each scaled feature.
     distance_weight: how much the distance from the nearest kept row counts beside the error.
     missing_error: (features,) what a missing cell counts as an error; 0 if missing cells are
         ignored.

@@ -94,7 +94,7 @@ def fit_model(
     )
     with compiling_progress(verbose) as callbacks:
         compile_for_a_fit(kind, n_jobs, **callbacks._asdict())
-    with training_progress(int(resolved.epochs), config.n_members, verbose) as progress:
+    with training_progress(int(resolved.epochs), len(prepared.runs), verbose) as progress:
         trained = engine.train(prepared.runs, resolved, n_jobs, progress)
     return prepared.finish(trained, device, n_jobs)
 
@@ -124,7 +124,7 @@ class _SplitTask:
 
     def __init__(self, task: Task, feature_names: list[str], config: Config) -> None:
         self.started = time.perf_counter()
-        self.task, self.feature_names, self.config = task, feature_names, config
+        self.task, self.feature_names = task, feature_names
         x = task.x
         blank = np.isnan(x).all(axis=1)
         self.usable = np.flatnonzero(~task.anomalies & ~blank)
@@ -136,7 +136,8 @@ class _SplitTask:
                 "anomaly mark; training needs at least 2 such rows"
             )
         _warn_about_table(x, self.usable, feature_names, self.n_blank)
-        self._split_seed, *member_seeds = task.seed.spawn(1 + config.n_members)
+        self.config = config = config.for_table(len(self.usable), x.shape[1])
+        self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         groups = np.zeros(len(x), dtype=np.intp)
         groups[self.usable] = self._groups()
         rng = np.random.default_rng(self._split_seed)
@@ -218,7 +219,7 @@ def split_rows(
     usable: (rows,) indices; groups: (all rows,). With calibration by members, each member leaves
     out another window of a random order of the groups; the windows are spaced evenly.
     """
-    n_rows, n_members = len(usable), config.n_members
+    n_rows, n_members = len(usable), int(config.n_members)
     names, group_of = np.unique(groups[usable], return_inverse=True)
     if config.calibration == "training" or len(names) < _FEWEST_ROWS_TO_SPLIT:
         if config.calibration != "training":

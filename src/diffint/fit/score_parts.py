@@ -18,6 +18,7 @@ from .sampling import Rows, at_most
 _LARGEST_WEIGHT = 1e6  # of a nearly constant feature, or of distances that are nearly all 0
 _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
+_GROUP_ROWS = 16
 _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
@@ -25,7 +26,7 @@ _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile 
 class Kept(NamedTuple):
     """Training rows that a member keeps.
 
-    rows: (kept, features) in standard deviations; weight: (features,) 1 / standard deviation.
+    rows: (kept, features) scaled and weighted; weight: (features,) 1 / √(standard deviation).
     """
 
     rows: NDArray[np.float32]
@@ -40,7 +41,7 @@ def n_kept(config: Config, train: list[Rows], left_out: list[Rows]) -> int:
     """
     if not all(map(len, left_out)):
         return 0
-    return min(config.kept_rows, *map(len, train))
+    return min(int(config.kept_rows), *map(len, train))
 
 
 def keep_rows(
@@ -62,14 +63,37 @@ def keep_rows(
         return Kept(np.empty((0, x.shape[1]), dtype=np.float32), weight)
     seen = scaler.seen
     deviation = np.nanstd(scaled[:, seen], axis=0, dtype=np.float64)
-    weight[seen] = 1.0 / np.where(deviation > 0, np.maximum(deviation, 1 / _LARGEST_WEIGHT), 1.0)
+    # The root: between counting all differences alike and counting them in standard deviations,
+    # which would make a feature that hardly ever moves count for more than all others.
+    deviation = np.where(deviation > 0, np.maximum(deviation, 1 / _LARGEST_WEIGHT), 1.0)
+    weight[seen] = 1.0 / np.sqrt(deviation)
     rows = scaler.target(x[np.sort(at_most(train, count, rng))], config.error)
     missing = np.isnan(rows)
     if missing.any():
         middle = np.zeros(x.shape[1], dtype=np.float32)
         middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
         rows = np.where(missing, middle, rows)
-    return Kept(rows * weight, weight)
+    rows = rows * weight
+    return Kept(rows[_near_each_other(rows)], weight)
+
+
+def _near_each_other(rows: NDArray[np.float32]) -> NDArray[np.intp]:
+    """An order of rows (rows, features) in which rows that lie near each other stand together.
+
+    The rows are halved at the middle of the feature that spreads most, as in a k-d tree, down to
+    groups of _GROUP_ROWS. Scoring passes over whole groups that are far away.
+    """
+    order, groups = [], [np.arange(len(rows))]
+    while groups:
+        group = groups.pop()
+        if len(group) <= _GROUP_ROWS:
+            order.append(group)
+            continue
+        widest = np.ptp(rows[group], axis=0).argmax()
+        group = group[np.argsort(rows[group, widest], kind="stable")]
+        middle = -(-len(group) // _GROUP_ROWS) // 2 * _GROUP_ROWS
+        groups += [group[middle:], group[:middle]]
+    return np.concatenate(order)
 
 
 def weigh_parts(

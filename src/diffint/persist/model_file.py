@@ -73,7 +73,7 @@ class _Description:
     def shapes(self) -> Shapes:
         """Type and shape of every array that belongs to the description."""
         config, d, n_levels = self.config, self.n_features, len(QUANTILE_LEVELS)
-        m, k, h = config.n_members, config.n_units, config.hidden_width
+        m, k, h = int(config.n_members), config.n_units, config.hidden_width
         box, per_feature = ("F32", (m, k, d)), ("F64", (d,))
         return {
             "members.center": box,
@@ -120,7 +120,7 @@ class _Description:
     @property
     def training_rows(self) -> str:
         """What the file holds of the training table, for whoever may not store or pass on rows."""
-        count = self.config.n_members * self.n_kept_rows
+        count = int(self.config.n_members) * self.n_kept_rows
         if not count:
             return "no training rows are stored"
         return (
@@ -167,6 +167,8 @@ class _Description:
             raise ModelFileError(f"the model's description is damaged ({reason})") from error
         if read.n_features < 1 or read.name_bytes < 0:
             raise ModelFileError("the model has no features")
+        if isinstance(read.config.n_members, str) or isinstance(read.config.kept_rows, str):
+            raise ModelFileError("the number of members or of kept rows is not a number")
         if not 0 <= read.n_kept_rows <= read.config.kept_rows:
             raise ModelFileError("the model keeps an impossible number of training rows")
         if raw["training_rows"] != read.training_rows:
@@ -324,7 +326,7 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
         return {name: arrays[prefix + name][index] for name in names}
 
     members = []
-    for i in range(config.n_members):
+    for i in range(int(config.n_members)):
         values = part("members.", Member, i)
         values |= {name: kind(values[name]) for name, (_, kind) in _MEMBER_SCALARS.items()}
         members.append(

@@ -165,3 +165,23 @@ def test_weights_that_no_fit_gives(model):
     scores, parts = pack(model).parts(x)
     np.testing.assert_allclose(scores, score.scores(model, x), rtol=2e-4, atol=2e-5)
     np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 9, 37])
+@pytest.mark.parametrize("n_kept", [1, 15, 16, 17, 300, 700])
+def test_the_nearest_kept_row_is_found(n_features, n_kept):
+    """Whole groups of kept rows are passed over; the nearest row must never be in one of them."""
+    rng = np.random.default_rng(n_kept)
+    centers = rng.normal(0, 3, size=(5, n_features))
+    x = centers[rng.integers(0, 5, 900)] + rng.normal(0, 0.3, size=(900, n_features))
+    settings = {"n_units": 2, "hidden_width": 2, "epochs": 1, "n_members": 1, "random_state": 0}
+    model = DiffInt(**settings, kept_rows=n_kept).fit(x).model_
+    (member,) = model.members
+    assert len(member.kept_rows) == min(n_kept, member.n_rows)
+    shuffled = replace(member, kept_rows=rng.permutation(member.kept_rows))
+    rows = np.concatenate([x[:200], x[:50] * 10, rng.normal(size=(50, n_features)) * 1e4])
+    rows[::3][rng.random(rows[::3].shape) < 0.3] = np.nan
+    for kept in (member, shuffled):
+        packed = PackedMembers(model.config, (replace(kept, distance_weight=1.0),))
+        expected = score.member_parts(model.config, replace(kept, distance_weight=1.0), rows)
+        np.testing.assert_allclose(packed.scores(rows), expected.sum(axis=1), rtol=1e-4, atol=1e-5)

@@ -92,6 +92,7 @@ class PackedMembers:
         places[score_layout.MISSING_COUNTS] = config.missing == "signal"
         kept_groups = intervals.padded(len(members[0].kept_rows)) // LANES
         places[score_layout.KEPT_GROUPS] = kept_groups
+        blocks = intervals.padded(kept_groups) // LANES
         n_curves = max(len(member.scaler.curves) for member in members)
 
         self._shapes = {
@@ -110,6 +111,8 @@ class PackedMembers:
             score_layout.BOX_HALF_WIDTH: (n_units, n_features),
             score_layout.KEPT: (kept_groups * n_features, LANES),
             score_layout.KEPT_WEIGHT: (1, outputs),
+            score_layout.GROUP_LOW: (blocks * n_features, LANES),
+            score_layout.GROUP_HIGH: (blocks * n_features, LANES),
         }
         places[score_layout.FIRST_FLOAT] = _FIRST_FLOAT
         places[score_layout.FLOATS] = self._lay_out(self._shapes)
@@ -130,8 +133,10 @@ class PackedMembers:
                     score_layout.OUTPUT: (rows, outputs),
                     score_layout.SEEN: (rows // score_layout.DECODED_ROWS, units),
                     score_layout.CODE: (rows, units),
-                    score_layout.DEVIATE: (rows, outputs),
-                    score_layout.SMALLEST: (rows, LANES),
+                    score_layout.WEIGHTED: (rows, outputs),
+                    score_layout.SMALLEST: (1, LANES),
+                    score_layout.NEAREST_ROW: (rows, outputs),
+                    score_layout.BOUND: (rows, blocks * LANES),
                 }
             ),
             self._lay_out(
@@ -140,7 +145,8 @@ class PackedMembers:
                     score_layout.EVERY: (1, hidden),
                     score_layout.EXPONENT: (rows, units),
                     score_layout.MASK: (rows, outputs),
-                    score_layout.NEAREST: (rows, LANES),
+                    score_layout.NEAREST: (1, LANES),
+                    score_layout.CANDIDATES: (1, kept_groups + 1),
                 }
             ),
         )
@@ -200,6 +206,8 @@ class PackedMembers:
             (score_layout.BOX_HALF_WIDTH, member.box_half_width),
             (score_layout.KEPT_WEIGHT, member.kept_weight[None]),
             (score_layout.KEPT, _in_groups(member.kept_rows)),
+            (score_layout.GROUP_LOW, _in_groups(_of_groups(np.minimum, member.kept_rows))),
+            (score_layout.GROUP_HIGH, _in_groups(_of_groups(np.maximum, member.kept_rows))),
         ):
             part(place)[: array.shape[0], : array.shape[1]] = array
 
@@ -391,9 +399,14 @@ class PackedMembers:
 
 
 def _in_groups(kept: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Kept rows (rows, features) as (groups · features, LANES), padded with rows that are far."""
+    """Rows (rows, features) as (groups · features, LANES), padded with rows that are far."""
     n_rows, n_features = kept.shape
     padded = np.full((intervals.padded(n_rows), n_features), _FAR, dtype=np.float32)
     padded[:n_rows] = kept
     groups = padded.reshape(-1, LANES, n_features).transpose(0, 2, 1)
     return groups.reshape(-1, LANES)
+
+
+def _of_groups(extreme: np.ufunc, kept: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The least or largest values of each group of LANES rows. → (groups, features)"""
+    return np.asarray(extreme.reduceat(kept, np.arange(0, len(kept), LANES), axis=0))

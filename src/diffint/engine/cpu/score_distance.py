@@ -1,4 +1,8 @@
-"""The distance part of a score: how far a row is from the nearest training row that was kept."""
+"""The distance part of a score: how far a row is from the nearest training row that was kept.
+
+Kept rows stand in groups of LANES that lie near each other. A group whose bounding box is farther
+away than the nearest row so far is passed over; the result is that of comparing all rows.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,26 @@ import numpy as np
 from ..kernel_cache import compiled
 from .product_tile import LANES
 from .score_layout import (
+    BOUND,
+    CANDIDATES,
     CELLS,
-    DEVIATE,
     FEATURES,
+    GROUP_HIGH,
+    GROUP_LOW,
     ITEM,
     KEPT,
     KEPT_GROUPS,
     KEPT_WEIGHT,
     MASK,
     NEAREST,
+    NEAREST_ROW,
     SMALLEST,
     TARGET,
+    WEIGHTED,
 )
-from .score_tiles import DISTANCE_ROWS, find_nearer
+from .score_tiles import DISTANCE_ROWS, bound_groups, find_nearer
 
+_ROUNDED_UP = np.float32(1 - 1e-4)  # more than the rounding of a bound
 _FAR = np.float32(np.inf)
 _ALL_BUT_SIGN = np.int32(0x7FFFFFFF)
 
@@ -29,52 +39,94 @@ _ALL_BUT_SIGN = np.int32(0x7FFFFFFF)
 def find_nearest(floats, member, places, rows, scratch, exponents):
     """Find the nearest kept row of each row of a tile.
 
-    Reads TARGET. DEVIATE gets the rows in standard deviations; the first lane of NEAREST the index
-    of the kept row.
+    Reads TARGET. WEIGHTED gets the weighted rows, NEAREST_ROW the nearest kept rows.
     """
     features, cells, groups = places[FEATURES], places[CELLS], places[KEPT_GROUPS]
-    first = member + places[KEPT_WEIGHT]
-    weight = floats[first : first + features]
     for b in range(rows):
-        target = scratch[places[TARGET] + b * cells : places[TARGET] + (b + 1) * cells]
-        deviate = scratch[places[DEVIATE] + b * cells : places[DEVIATE] + (b + 1) * cells]
-        mask = exponents[places[MASK] + b * cells : places[MASK] + (b + 1) * cells]
-        for j in range(features):
-            value = target[j] * weight[j]
-            deviate[j] = value
-            mask[j] = _ALL_BUT_SIGN if value == value else np.int32(0)
-        smallest = scratch[places[SMALLEST] + b * LANES : places[SMALLEST] + (b + 1) * LANES]
-        nearest = exponents[places[NEAREST] + b * LANES : places[NEAREST] + (b + 1) * LANES]
-        for i in range(LANES):
-            smallest[i] = _FAR
-            nearest[i] = np.int32(0)
-    for group in range(groups):
-        kept = member + places[KEPT] + group * features * LANES
+        _weigh(floats, member, places, b, scratch, exponents)
+    blocks = -(-groups // LANES)
+    for block in range(blocks):
+        ends = floats.ctypes.data + (member + block * features * LANES) * ITEM
         for b in range(0, rows, DISTANCE_ROWS):
-            find_nearer(
-                scratch.ctypes.data + (places[DEVIATE] + b * cells) * ITEM,
+            bound_groups(
+                scratch.ctypes.data + (places[WEIGHTED] + b * cells) * ITEM,
                 exponents.ctypes.data + (places[MASK] + b * cells) * ITEM,
                 cells * ITEM,
-                floats.ctypes.data + kept * ITEM,
+                ends + places[GROUP_LOW] * ITEM,
+                ends + places[GROUP_HIGH] * ITEM,
                 features,
-                scratch.ctypes.data + (places[SMALLEST] + b * LANES) * ITEM,
-                exponents.ctypes.data + (places[NEAREST] + b * LANES) * ITEM,
-                LANES * ITEM,
-                group,
+                scratch.ctypes.data + (places[BOUND] + (b * blocks + block) * LANES) * ITEM,
+                blocks * LANES * ITEM,
             )
     for b in range(rows):
-        smallest = scratch[places[SMALLEST] + b * LANES : places[SMALLEST] + (b + 1) * LANES]
-        nearest = exponents[places[NEAREST] + b * LANES : places[NEAREST] + (b + 1) * LANES]
-        distance, index = smallest[0], nearest[0] * LANES
-        for i in range(1, LANES):
-            other = nearest[i] * LANES + i
-            if smallest[i] < distance or (smallest[i] == distance and other < index):
-                distance, index = smallest[i], other
-        nearest[0] = np.int32(index)
+        start = places[BOUND] + b * blocks * LANES
+        bounds = scratch[start : start + groups]
+        nearest = _nearest_of_one(floats, member, places, b, bounds, scratch, exponents)
+        group, lane = nearest // LANES, nearest % LANES
+        kept = floats[member + places[KEPT] + group * features * LANES + lane :]
+        nearest_row = scratch[places[NEAREST_ROW] + b * cells :]
+        for j in range(features):
+            nearest_row[j] = kept[j * LANES]
 
 
 @compiled
-def kept_value(floats, member, places, nearest, j):
-    """The kept row's value of feature j, in standard deviations."""
-    group, lane = nearest // LANES, nearest % LANES
-    return floats[member + places[KEPT] + (group * places[FEATURES] + j) * LANES + lane]
+def _weigh(floats, member, places, b, scratch, exponents):
+    """Row b of the tile times the weights, and its mask."""
+    cells = places[CELLS]
+    first = member + places[KEPT_WEIGHT]
+    weight = floats[first : first + cells]
+    target = scratch[places[TARGET] + b * cells : places[TARGET] + (b + 1) * cells]
+    weighted = scratch[places[WEIGHTED] + b * cells : places[WEIGHTED] + (b + 1) * cells]
+    mask = exponents[places[MASK] + b * cells : places[MASK] + (b + 1) * cells]
+    for j in range(cells):  # padding cells are missing
+        value = target[j] * weight[j]
+        weighted[j] = value
+        mask[j] = _ALL_BUT_SIGN if value == value else np.int32(0)
+
+
+@compiled
+def _nearest_of_one(floats, member, places, b, bounds, scratch, exponents):
+    """Index of the kept row nearest to row b of the tile, the first of several.
+
+    bounds: (groups,) the row's distances from the boxes around the groups.
+    """
+    groups = bounds.shape[0]
+    candidates = exponents[places[CANDIDATES] : places[CANDIDATES] + groups + 1]
+    smallest = scratch[places[SMALLEST] : places[SMALLEST] + LANES]
+    nearest = exponents[places[NEAREST] : places[NEAREST] + LANES]
+    for i in range(LANES):
+        smallest[i] = _FAR
+        nearest[i] = np.int32(0)
+    least, first = bounds[0], 0
+    for group in range(1, groups):
+        nearer = bounds[group] < least
+        least = bounds[group] if nearer else least
+        first = group if nearer else first
+    candidates[0] = np.int32(first)
+    distance = _compare(floats, member, places, b, 1, scratch, exponents)
+    count = 0
+    for group in range(groups):  # without branches, which could not be predicted
+        candidates[count] = np.int32(group)
+        count += bounds[group] * _ROUNDED_UP <= distance and group != first
+    distance = _compare(floats, member, places, b, count, scratch, exponents)
+    index = np.int64(groups) * LANES
+    for i in range(LANES):
+        other = np.int64(nearest[i]) * LANES + i
+        index = other if smallest[i] == distance and other < index else index
+    return index
+
+
+@compiled
+def _compare(floats, member, places, b, count, scratch, exponents):
+    """Compare row b of the tile with the candidate groups. → the smallest distance so far"""
+    cells = places[CELLS]
+    return find_nearer(
+        scratch.ctypes.data + (places[WEIGHTED] + b * cells) * ITEM,
+        exponents.ctypes.data + (places[MASK] + b * cells) * ITEM,
+        floats.ctypes.data + (member + places[KEPT]) * ITEM,
+        places[FEATURES],
+        exponents.ctypes.data + places[CANDIDATES] * ITEM,
+        count,
+        scratch.ctypes.data + places[SMALLEST] * ITEM,
+        exponents.ctypes.data + places[NEAREST] * ITEM,
+    )

@@ -15,14 +15,13 @@ from ..kernel_cache import compiled, flush_tiny_numbers, set_float_mode
 from .intervals import log
 from .product_tile import LANES
 from .score_decoding import decode
-from .score_distance import find_nearest, kept_value
+from .score_distance import find_nearest
 from .score_encoding import box_products, set_codes, set_exponentials
 from .score_layout import (
     ALL_SURPRISE,
     CELLS,
     CODE,
     COUNTED,
-    DEVIATE,
     DISTANCE_WEIGHT,
     DOUBLES,
     EXPONENT,
@@ -37,7 +36,7 @@ from .score_layout import (
     MISSING_ERROR,
     MISSING_SURPRISE,
     N_DOUBLES,
-    NEAREST,
+    NEAREST_ROW,
     OUTPUT,
     OUTPUTS,
     TARGET,
@@ -45,6 +44,7 @@ from .score_layout import (
     TRUE_UNITS,
     UNCLIPPED,
     UNITS,
+    WEIGHTED,
 )
 from .score_row_loops import total_error
 from .score_scaling import doubles_at, read_tile, scale_tile
@@ -83,11 +83,10 @@ def score_rows(
     reconstructions: (members · rows, features) float32, scaled, one member after the other;
     logs: (rows, units) float32, the log box memberships of the last member.
     """
-    features, units, cells = places[FEATURES], places[UNITS], places[CELLS]
+    features, cells, outputs = places[FEATURES], places[CELLS], places[OUTPUTS]
     x = carray(doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])
     members = np.float64(last_member - first_member)
-    n_units, outputs = places[TRUE_UNITS], places[OUTPUTS]
     unclipped, signals = places[UNCLIPPED] != 0, places[MISSING_COUNTS] != 0
     mode = flush_tiny_numbers()
     for start in range(0, n_rows, TILE_ROWS):
@@ -108,14 +107,7 @@ def score_rows(
             set_exponentials(places, inverse, rows, scratch)
             box_products(floats, member, places, inverse, rows, missing, scratch, exponents)
             if logs.shape[0] > 0:
-                bias = np.int32(127 * places[GROUPS])
-                for b in range(rows):
-                    first, power = places[CODE] + b * units, places[EXPONENT] + b * units
-                    code = scratch[first : first + n_units]
-                    exponent = exponents[power : power + n_units]
-                    log_box = logs[row + b]
-                    for k in range(n_units):
-                        log_box[k] = -(np.float32(exponent[k] - bias) * _LN2 + log(code[k]))
+                _write_logs(places, row, rows, scratch, exponents, logs)
             set_codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
             decode(floats, member, places, places[CODE], rows, scratch, exponents)
             single = places[FIRST_DOUBLE] + m * places[DOUBLES] + N_DOUBLES * cells
@@ -126,42 +118,28 @@ def score_rows(
             for b in range(rows):
                 first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
                 target, output = scratch[first : first + features], scratch[at : at + features]
-                total = total_error(
-                    scratch.ctypes.data + first * ITEM,
-                    scratch.ctypes.data + at * ITEM,
-                    cells // LANES,
-                )
+                total = _distance(scratch, first, at, cells)
                 counted = doubles[single + COUNTED]
                 surprise = 0.0
                 if missing:
-                    present = features
-                    first_surprise = single + (MISSING_SURPRISE - N_DOUBLES) * cells
-                    for j in range(features):
-                        if target[j] != target[j]:
-                            surprise += doubles[first_surprise + j]
-                            present -= 1
-                    surprise /= doubles[single + ALL_SURPRISE]
-                    for j in range(features):
-                        if target[j] != target[j] and signals:
-                            total += _missing_part(doubles, single, cells, surprise, j)
-                    counted = counted if signals else np.float64(max(present, 1))
-                nearest = 0
+                    surprise, n_missing = _missing_surprise(target, doubles, single, cells)
+                    if signals:
+                        for j in range(features):
+                            if target[j] != target[j]:
+                                total += _missing_part(doubles, single, cells, surprise, j)
+                    else:
+                        counted = np.float64(max(features - n_missing, 1))
+                first, at = places[WEIGHTED] + b * cells, places[NEAREST_ROW] + b * cells
                 if measures_distance:
-                    nearest = exponents[places[NEAREST] + b * LANES]
-                    deviate = scratch[places[DEVIATE] + b * cells :]
-                    distance = 0.0
-                    for j in range(features):
-                        distance += _apart(floats, member, places, deviate, nearest, j)
-                    total += weight * distance
+                    total += weight * _distance(scratch, first, at, cells)
                 scores[row + b] += total / counted
                 if parts.shape[0] > 0:
                     part = parts[row + b]
-                    deviate = scratch[places[DEVIATE] + b * cells :]
                     for j in range(features):
                         error = abs(np.float64(target[j]) - np.float64(output[j]))
                         if measures_distance:
-                            apart = _apart(floats, member, places, deviate, nearest, j)
-                            error += weight * apart
+                            apart = np.float64(scratch[first + j]) - np.float64(scratch[at + j])
+                            error += weight * abs(apart)
                         if target[j] != target[j]:
                             lost = _missing_part(doubles, single, cells, surprise, j)
                             error = lost if signals else 0.0
@@ -176,10 +154,36 @@ def score_rows(
 
 
 @compiled
-def _apart(floats, member, places, deviate, nearest, j):
-    """Distance of a row from the nearest kept row in feature j; 0 where it is missing."""
-    apart = abs(np.float64(deviate[j]) - np.float64(kept_value(floats, member, places, nearest, j)))
-    return apart if apart == apart else 0.0
+def _write_logs(places, row, rows, scratch, exponents, logs):
+    """Log box memberships of a tile, from the products that `box_products` left."""
+    units, n_units = places[UNITS], places[TRUE_UNITS]
+    bias = np.int32(127 * places[GROUPS])
+    for b in range(rows):
+        first, power = places[CODE] + b * units, places[EXPONENT] + b * units
+        code = scratch[first : first + n_units]
+        exponent = exponents[power : power + n_units]
+        log_box = logs[row + b]
+        for k in range(n_units):
+            log_box[k] = -(np.float32(exponent[k] - bias) * _LN2 + log(code[k]))
+
+
+@compiled
+def _distance(scratch, first, other, cells):
+    """Sum of |difference| of two rows in the scratch space, where the first has a value."""
+    start = scratch.ctypes.data
+    return total_error(start + first * ITEM, start + other * ITEM, cells // LANES)
+
+
+@compiled
+def _missing_surprise(target, doubles, single, cells):
+    """The missing share of all surprise, and the number of missing cells."""
+    first = single + (MISSING_SURPRISE - N_DOUBLES) * cells
+    surprise, n_missing = 0.0, 0
+    for j in range(target.shape[0]):
+        if target[j] != target[j]:
+            surprise += doubles[first + j]
+            n_missing += 1
+    return surprise / doubles[single + ALL_SURPRISE], n_missing
 
 
 @compiled

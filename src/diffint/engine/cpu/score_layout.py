@@ -39,8 +39,11 @@ EXPONENT, LISTED, EVERY = 39, 40, 41
 # The distance from kept rows: their number in groups of LANES and whether missing cells count;
 # starts of the parameters, of the float32 and of the int32 scratch space.
 KEPT_GROUPS, MISSING_COUNTS, KEPT, KEPT_WEIGHT = 42, 43, 44, 45
-DEVIATE, SMALLEST, MASK, NEAREST = 46, 47, 48, 49
-N_PLACES = 50
+WEIGHTED, SMALLEST, MASK, NEAREST = 46, 47, 48, 49
+# Boxes around the groups, in blocks of LANES groups; distances of the rows from the boxes; groups
+# to compare a row with; the nearest rows.
+GROUP_LOW, GROUP_HIGH, BOUND, CANDIDATES, NEAREST_ROW = 50, 51, 52, 53, 54
+N_PLACES = 55
 
 # Starts within a member's float64 parameters, in multiples of CELLS.
 OFFSET, DIVISOR, CONSTANT, LOWER, UPPER = 0, 1, 2, 3, 4

@@ -13,7 +13,7 @@ from numba import config, types
 from numba.extending import intrinsic
 
 from .product_tile import LANES
-from .vector_code import BITS, INT, ITEM, VECTOR, VectorBuilder, constant, loop, splat
+from .vector_code import BITS, INT, ITEM, VECTOR, VectorBuilder, constant, fold, loop, splat
 
 
 def _has_wide_registers() -> bool:
@@ -223,52 +223,108 @@ def multiply_bounded(
 
 
 @intrinsic
-def find_nearer(
+def bound_groups(
     _typing: Any,
     values: Any,
     masks: Any,
     cell_step: Any,
-    kept: Any,
+    low: Any,
+    high: Any,
     features: Any,
-    smallest: Any,
-    nearest: Any,
-    out_step: Any,
-    group: Any,
+    bounds: Any,
+    bound_step: Any,
 ) -> Any:
-    """Compare DISTANCE_ROWS rows with a group of LANES kept rows, by the sum of |value − kept|.
+    """Distances of DISTANCE_ROWS rows from LANES boxes, by the sum over features; 0 inside a box.
 
     values: float32 of the rows; masks: int32, all bits but the sign where there is a value, else 0;
-    kept: address of (features, LANES) float32. smallest, nearest: (rows, LANES) float32 and int32,
-    the smallest distance so far in each lane, and its group; `group` replaces a larger one.
+    low, high: addresses of the boxes' ends, (features, LANES) float32; bounds: (rows, LANES).
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        values, masks, cell_step, kept, features, smallest, nearest, out_step, group = arguments
+        values, masks, cell_step, low, high, features, bounds, bound_step = arguments
         emit = VectorBuilder(builder)
         rows = range(DISTANCE_ROWS)
         value_rows = [emit.offset(values, cell_step, r) for r in rows]
         mask_rows = [emit.offset(masks, cell_step, r) for r in rows]
-        groups = splat(builder, builder.trunc(group, ir.IntType(32)), BITS)
+        zero = constant(VECTOR, 0.0)
 
         def body(j: Any, sums: list[Any]) -> list[Any]:
-            column = emit.load(emit.offset(kept, emit.number(LANES * ITEM), j))
+            lower, upper = (
+                emit.load(emit.offset(end, emit.number(LANES * ITEM), j)) for end in (low, high)
+            )
             added = []
-            for total, value, mask in zip(sums, value_rows, mask_rows, strict=True):
-                step = emit.number(ITEM)
-                difference = builder.fsub(emit.load_splat(emit.offset(value, step, j)), column)
-                bits = builder.bitcast(emit.load_splat(emit.offset(mask, step, j)), BITS)
-                # Without the sign bit; 0 where the value is missing.
-                distance = builder.and_(builder.bitcast(difference, BITS), bits)
-                added.append(builder.fadd(total, builder.bitcast(distance, VECTOR)))
+            for total, value_row, mask_row in zip(sums, value_rows, mask_rows, strict=True):
+                value = emit.load_splat(emit.offset(value_row, emit.number(ITEM), j))
+                outside = emit.maximum(builder.fsub(lower, value), builder.fsub(value, upper))
+                outside = emit.without_missing(
+                    emit.maximum(outside, zero), emit.offset(mask_row, emit.number(ITEM), j)
+                )
+                added.append(builder.fadd(total, outside))
             return added
 
-        sums = loop(builder, features, [constant(VECTOR, 0.0)] * DISTANCE_ROWS, body)
+        sums = loop(builder, features, [zero] * DISTANCE_ROWS, body)
         for r, total in zip(rows, sums, strict=True):
-            best, chosen = emit.offset(smallest, out_step, r), emit.offset(nearest, out_step, r)
-            before = emit.load(best)
-            nearer = builder.fcmp_ordered("<", total, before)
-            emit.store(builder.select(nearer, total, before), best)
-            emit.store(builder.select(nearer, groups, emit.load(chosen, BITS)), chosen, BITS)
+            emit.store(total, emit.offset(bounds, bound_step, r))
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 9), generate
+    return types.void(*[types.int64] * 8), generate
+
+
+@intrinsic
+def find_nearer(
+    _typing: Any,
+    value: Any,
+    mask: Any,
+    kept: Any,
+    features: Any,
+    listed: Any,
+    count: Any,
+    smallest: Any,
+    nearest: Any,
+) -> Any:
+    """Compare a row with the listed groups of LANES kept rows, by the sum of |value − kept|.
+
+    value, mask: addresses of one row, see `bound_groups`; kept: address of (groups, features,
+    LANES) float32; listed: address of `count` int32. smallest, nearest: (LANES,) float32 and int32,
+    the smallest distance so far in each lane, and its group. → the smallest distance of all lanes
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        value, mask, kept, features, listed, count, smallest, nearest = arguments
+        emit = VectorBuilder(builder)
+        one, item, vector = emit.number(1), emit.number(ITEM), emit.number(LANES * ITEM)
+        pairs, rest = builder.lshr(features, one), builder.and_(features, one)
+        last, group_step = builder.sub(features, one), builder.mul(features, vector)
+
+        def compare(i: Any, found: list[Any]) -> list[Any]:
+            before, groups = found
+            group = builder.load(emit.pointer(emit.offset(listed, item, i), ir.IntType(32)))
+            rows = emit.offset(kept, group_step, builder.sext(group, INT))
+
+            def add(j: Any, total: Any) -> Any:
+                column = emit.load(emit.offset(rows, vector, j))
+                difference = builder.fsub(emit.load_splat(emit.offset(value, item, j)), column)
+                distance = emit.without_missing(difference, emit.offset(mask, item, j))
+                return builder.fadd(total, distance)
+
+            def pair(k: Any, sums: list[Any]) -> list[Any]:
+                j = builder.shl(k, one)
+                return [add(j, sums[0]), add(builder.add(j, one), sums[1])]
+
+            # Two sums, of even and of odd features: an addition need not wait for the one before.
+            even, odd = loop(builder, pairs, [constant(VECTOR, 0.0)] * 2, pair)
+            (even,) = loop(builder, rest, [even], lambda _, sums: [add(last, sums[0])])
+            total = builder.fadd(even, odd)
+            nearer = builder.fcmp_ordered("<", total, before)
+            return [
+                builder.select(nearer, total, before),
+                builder.select(nearer, splat(builder, group, BITS), groups),
+            ]
+
+        start = [emit.load(smallest), emit.load(nearest, BITS)]
+        best, groups = loop(builder, count, start, compare)
+        emit.store(best, smallest)
+        emit.store(groups, nearest, BITS)
+        return fold(builder, best, emit.minimum)
+
+    return types.float32(*[types.int64] * 8), generate

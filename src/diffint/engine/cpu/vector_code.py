@@ -34,12 +34,13 @@ def loop(builder: Any, count: Any, starts: list[Any], body: Any) -> list[Any]:
     builder.cbranch(builder.icmp_signed("<", i, count), inside, after)
     builder.position_at_end(inside)
     following = body(i, values)
+    last = builder.block  # not `inside` if the body has a loop of its own
     step = builder.add(i, ir.Constant(INT, 1))
     i.add_incoming(ir.Constant(INT, 0), before)
-    i.add_incoming(step, inside)
+    i.add_incoming(step, last)
     for value, start, next_value in zip(values, starts, following, strict=True):
         value.add_incoming(start, before)
-        value.add_incoming(next_value, inside)
+        value.add_incoming(next_value, last)
     builder.branch(check)
     builder.position_at_end(after)
     return values
@@ -109,6 +110,16 @@ class VectorBuilder:
     def minimum(self, a: Any, b: Any) -> Any:
         """The smaller of two vectors of float32, lane by lane."""
         return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
+
+    def maximum(self, a: Any, b: Any) -> Any:
+        """The larger of two vectors of float32, lane by lane."""
+        return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
+
+    def without_missing(self, difference: Any, mask: Any) -> Any:
+        """|difference|, or 0 where the cell is missing. mask: address of the cell's bit mask"""
+        bits = self.builder.bitcast(self.load_splat(mask), BITS)
+        size = self.builder.and_(self.builder.bitcast(difference, BITS), bits)
+        return self.builder.bitcast(size, VECTOR)
 
     def split(self, product: Any) -> tuple[Any, Any]:
         """Positive numbers as mantissas in [1, 2) and exponents with float32's bias of 127."""

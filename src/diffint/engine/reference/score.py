@@ -56,18 +56,18 @@ def missing_parts(member: Member, missing: NDArray[np.bool_]) -> Array:
 
 
 def distances(member: Member, target: NDArray[np.float32]) -> Array:
-    """Each feature's distance from the nearest kept row, in standard deviations; 0 where missing.
+    """Each feature's distance from the nearest kept row, weighted; 0 where missing.
 
     target: (rows, features) scaled → (rows, features)
     """
     kept = member.kept_rows.astype(np.float64)
     if not len(kept):
         return np.zeros(target.shape)
-    deviate = (target * member.kept_weight).astype(np.float64)
-    result = np.empty(deviate.shape)
-    for start in range(0, len(deviate), _BLOCK_ROWS):
+    weighted = (target * member.kept_weight).astype(np.float64)
+    result = np.empty(weighted.shape)
+    for start in range(0, len(weighted), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        apart = np.nan_to_num(np.abs(deviate[rows, None] - kept))  # (rows, kept, features)
+        apart = np.nan_to_num(np.abs(weighted[rows, None] - kept))  # (rows, kept, features)
         nearest = apart.sum(axis=2).argmin(axis=1)
         result[rows] = apart[np.arange(len(apart)), nearest]
     return result

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.formatting import counted, distinct_numbers, percent, shown_name
+from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation
 from .ranges import range_text
+
+
+def stored_rows(model: FittedModel) -> str:
+    """How many training rows a model stores; empty if none."""
+    kept = len(model.members[0].kept_rows)
+    times = f"{len(model.members)} × " if len(model.members) > 1 else ""
+    return f"{times}{counted(kept, 'training row')}" if kept else ""
 
 
 def model_text(
