@@ -24,7 +24,13 @@ from .core.errors import InputError
 from .core.row_labels import index_of
 from .decide import thresholds
 from .engine.devices import resolve_device
-from .tables.frames import check_training_values, read_anomalies, read_groups, read_table
+from .tables.frames import (
+    categories_of,
+    check_training_values,
+    read_anomalies,
+    read_groups,
+    read_table,
+)
 from .tables.frames import feature_names as names_of
 
 if TYPE_CHECKING:
@@ -109,6 +115,7 @@ array([ 1, -1])
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
         calibration: str = RECOMMENDED.calibration,
+        categories: Any = RUN_SETTINGS["categories"].default,
         false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
         device: str = RUN_SETTINGS["device"].default,
         random_state: Any = RUN_SETTINGS["random_state"].default,
@@ -134,6 +141,7 @@ array([ 1, -1])
         self.coverage_weight = coverage_weight
         self.box_coverage = box_coverage
         self.calibration = calibration
+        self.categories = categories
         self.false_positive_rate = false_positive_rate
         self.device = device
         self.random_state = random_state
@@ -169,6 +177,7 @@ array([ 1, -1])
         -------
         self : DiffInt
         """
+        from .fit.category_order import with_ordered_values
         from .fit.pipeline import Task, fit_model
         from .fit.progress import announced_fit
 
@@ -179,7 +188,10 @@ array([ 1, -1])
         rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
         seed = _seed_sequence(self.random_state)
-        table = read_table(self, X, reset=True)
+        categories = categories_of(X, self.categories)
+        table = read_table(self, X, reset=True, categories=categories)
+        if categories:
+            table, categories = with_ordered_values(table, categories)
         index = getattr(X, "index", None)
         mask = read_anomalies(anomalies, len(table), index)
         codes = read_groups(groups, len(table), index)
@@ -189,7 +201,7 @@ array([ 1, -1])
         device = resolve_device(self.device, elements)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
             model = fit_model(
-                Task(table, mask, seed, codes),
+                Task(table, mask, seed, codes, categories),
                 names_of(self),
                 config,
                 device=device,
@@ -224,7 +236,7 @@ array([ 1, -1])
     def _read(self, X: Any) -> NDArray[np.floating[Any]]:
         """Validate new rows and return them as a matrix (rows, features)."""
         check_is_fitted(self, "model_")
-        return read_table(self, X, reset=False)
+        return read_table(self, X, reset=False, categories=self.model_.categories)
 
     # --- Scoring ---------------------------------------------------------------------------
 

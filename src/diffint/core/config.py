@@ -315,6 +315,14 @@ RUN_SETTINGS = {
     setting.name: setting
     for setting in (
         Setting(
+            "categories",
+            "auto",
+            "list of str or 'auto'",
+            "Names of the columns that are categories; 'auto' means all columns of a data frame that "
+            "have text.",
+            "Name columns of numbers that are codes, such as postal codes.",
+        ),
+        Setting(
             "false_positive_rate",
             0.01,
             "float",

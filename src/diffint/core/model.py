@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .associations import Associations
 from .calibration import Calibration
 from .config import Config
 from .decoder import Decoder
@@ -53,6 +55,7 @@ class Member(Immutable):
         ignored.
     missing_surprise: (features,) what it counts besides if everything else is missing too: times
         the cube of the missing share of all surprise. 0 where missing cells are common.
+    associations: how often the values of categories occur with those of the other columns.
     history: (epochs,) training loss.
     center_movement, half_width_movement: mean distance from the start, in scaled units.
     n_rows: training rows of this member.
@@ -82,6 +85,7 @@ class Member(Immutable):
     distance_weight: float
     missing_error: NDArray[np.float64]
     missing_surprise: NDArray[np.float64]
+    associations: Associations
     history: NDArray[np.float64]
     center_movement: float
     half_width_movement: float
@@ -165,6 +169,8 @@ class FittedModel:
     """A fitted detector: plain arrays and a small config, immutable.
 
     flag_rates: with a certified decoder only; None if the model file has none.
+    categories: the features that are categories, with their values; a row holds the position of its
+        value, or the number of values for one that training rows do not have.
     """
 
     config: Config
@@ -174,6 +180,7 @@ class FittedModel:
     calibration: Calibration
     training: TrainingSummary
     flag_rates: FlagRates | None = None
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import Associations
 from ..core.config import Config
 from ..core.model import Member
 from ..core.scaling import Scaler
@@ -30,12 +32,14 @@ def measure_members(
     runs: list[TrainingRun],
     trained: list[TrainedMember],
     missing_share: NDArray[np.float64],
+    n_values: Mapping[int, int],
     n_jobs: int = 1,
 ) -> tuple[Member, ...]:
     """Build one member for every trained network.
 
     x: (rows, features) in original units; train, left_out: per member the indices of the rows it
-    was trained on, and of those left out; missing_share: (features,) of the training cells.
+    was trained on, and of those left out; missing_share: (features,) of the training cells;
+    n_values: of each category.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -59,6 +63,7 @@ def measure_members(
                 result,
                 stability[i].astype(np.float32),
                 kept,
+                Associations.of(x[train[i]], n_values),
                 rows=run.rows,
                 train_sample=train_sample,
                 left_out_sample=left_out_sample,
@@ -74,6 +79,7 @@ def _measure_member(
     result: TrainedMember,
     stability: NDArray[np.float32],
     kept: Kept,
+    associations: Associations,
     *,
     rows: NDArray[np.float32],
     train_sample: NDArray[np.float32],
@@ -130,6 +136,7 @@ def _measure_member(
         distance_weight=0.0,
         missing_error=np.zeros(len(kept.weight)),
         missing_surprise=np.zeros(len(kept.weight)),
+        associations=associations,
         history=result.history,
         center_movement=float(np.abs(center - result.start.center).mean()),
         half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),

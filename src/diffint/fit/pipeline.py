@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
@@ -68,13 +69,14 @@ class Task:
 
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
-    rows.
+    rows; categories: the features that are categories, with their values.
     """
 
     x: NDArray[Any]
     anomalies: NDArray[np.bool_]
     seed: np.random.SeedSequence
     groups: NDArray[np.intp] | None = None
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def fit_model(
@@ -181,6 +183,7 @@ class _SplitTask:
             self.runs,
             trained,
             features.missing_share,
+            {j: len(values) for j, values in self.task.categories.items() if values},
             n_jobs,
         )
         prepared = PreparedMembers(config, members)
@@ -208,6 +211,7 @@ class _SplitTask:
                 version=__version__,
             ),
             flag_rates=rates,
+            categories=dict(self.task.categories),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import Associations
 from ..core.config import Config
 from ..core.constants import COMMONLY_MISSING
 from ..core.model import Member
@@ -20,6 +21,7 @@ _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
 _GROUP_ROWS = 16
 _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
+_LEAST_SURPRISE = 0.1  # nats, where hardly any value surprises
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
 
@@ -110,7 +112,8 @@ def weigh_parts(
     it left out none; missing_share: (features,) of the training cells.
     """
     keeps, signals = len(members[0].kept_rows) > 0, config.missing == "signal"
-    if not (keeps or signals):
+    has_categories = len(members[0].associations.categories) > 0
+    if not (keeps or signals or has_categories):
         return members
     errors_only = PreparedMembers(config, members).packed
     both = PreparedMembers(config, tuple(replace(m, distance_weight=1.0) for m in members)).packed
@@ -130,8 +133,28 @@ def weigh_parts(
         if signals:
             missing, surprise = _missing_cells(member, rows, parts, missing_share)
             member = replace(member, missing_error=missing, missing_surprise=surprise)
+        if has_categories:
+            member = replace(member, associations=_weighed_associations(member, rows, parts))
         weighed.append(member)
     return tuple(weighed)
+
+
+def _weighed_associations(
+    member: Member, rows: NDArray[Any], parts: NDArray[np.float64]
+) -> Associations:
+    """The member's associations with their weights. rows, parts: (rows, features), unknown rows
+
+    The surprise of a category varies as much as the part of a feature usually does. A new value alone
+    makes a row score above nearly all others.
+    """
+    found = member.associations
+    usual = float(np.mean([_spread(parts[:, j]) for j in np.flatnonzero(member.scaler.seen)]))
+    surprise, _ = found.surprise(rows)
+    spread = np.array([max(_spread(column), _LEAST_SURPRISE) for column in surprise.T])
+    highest = _MARGIN * np.quantile(parts.sum(axis=1), _RARE_SCORE) * member.scaler.n_seen
+    weight = usual * member.scaler.n_seen / spread
+    new = np.maximum(highest, weight * np.log(found.n_rows + 1.0))
+    return replace(found, weight=weight, unseen=new)
 
 
 def _spread(values: NDArray[np.float64]) -> float:

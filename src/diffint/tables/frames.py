@@ -7,7 +7,7 @@ raise an error that names the column, the row and a remedy. Rows are counted fro
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,28 @@ from sklearn.utils.validation import check_array, validate_data
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import counted, printable
+from .categories import Values, codes, find_categories
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+def read_table(
+    estimator: Any, X: Any, *, reset: bool, categories: Mapping[int, Values] | None = None
+) -> Matrix:
     """`X` as a float64 or float32 matrix of shape (rows, features), NaN marking missing cells.
+
+    categories: the columns that are categories, with their values; a cell becomes the position of
+    its value. Other columns must have numbers.
 
     With ``reset=True`` (fit) the feature names and count are recorded on the estimator; otherwise
     they are compared with those of the fit. Float64 and float32 arrays are not copied,
     so a memory-mapped table stays on disk.
     """
-    matrix = None if reset else _ready_matrix(estimator, X)
+    categories = categories or {}
+    matrix = None if reset or categories else _ready_matrix(estimator, X)
     if matrix is None:
-        matrix = _checked_matrix(estimator, X, reset)
+        matrix = _checked_matrix(estimator, X, reset, categories)
     _check_finite(matrix, estimator)
     return matrix
 
@@ -62,7 +69,9 @@ def _ready_matrix(estimator: Any, X: Any) -> Matrix | None:
     return X if usable and X.dtype in (np.float64, np.float32) else None
 
 
-def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
+def _checked_matrix(
+    estimator: Any, X: Any, reset: bool, categories: Mapping[int, Values]
+) -> Matrix:
     """`X` after all checks, or an error that says what is wrong with it."""
     frame = _as_pandas(X)
     if frame is not None:
@@ -71,7 +80,7 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
             validate_data(estimator, frame, reset=reset, skip_check_array=True)
         except ValueError as error:  # scikit-learn's message lists the names as they are
             raise InputError(printable(str(error), keep="\n")) from None
-        values: Any = _frame_values(frame)
+        values: Any = _frame_values(frame, categories)
     else:
         values = _array_values(X)
     options = {
@@ -86,7 +95,22 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool) -> Matrix:
     return np.asarray(matrix)
 
 
-def read_rows(X: Any, names: Sequence[str]) -> Matrix:
+def categories_of(X: Any, named: Sequence[str] | str) -> dict[int, Values]:
+    """The categories of a training table, by position of the column; an array has none.
+
+    named: the names of the columns that are categories, or "auto" for all with text.
+    """
+    frame = _as_pandas(X)
+    if frame is None:
+        if named != "auto" and len(named):
+            raise InputError("categories are named, but the table has no column names")
+        return {}
+    return find_categories(frame, None if isinstance(named, str) else list(named))
+
+
+def read_rows(
+    X: Any, names: Sequence[str], categories: Mapping[int, Values] | None = None
+) -> Matrix:
     """`read_table` without an estimator, for features of these names; arrays go by position."""
 
     class Model(BaseEstimator):  # type: ignore[misc]
@@ -98,7 +122,7 @@ def read_rows(X: Any, names: Sequence[str]) -> Matrix:
     unnamed = list(names) == default_names(len(names))
     if columns is not None and (not unnamed or list(columns) == list(names)):
         model.feature_names_in_ = np.array(names, dtype=object)
-    return read_table(model, X, reset=False)
+    return read_table(model, X, reset=False, categories=categories)
 
 
 def feature_names(estimator: Any) -> list[str]:
@@ -245,13 +269,16 @@ def _check_unique_names(names: Sequence[Any]) -> None:
         raise InputError(f"column names must be unique; repeated: {names_text}")
 
 
-def _frame_values(frame: Any) -> Matrix:
+def _frame_values(frame: Any, categories: Mapping[int, Values]) -> Matrix:
     import pandas
 
     all_float32 = len(frame.columns) > 0 and all(str(t) == "float32" for t in frame.dtypes)
     values = np.empty(frame.shape, dtype=np.float32 if all_float32 else np.float64)
     for j, name in enumerate(frame.columns):
         column = frame.iloc[:, j]
+        if j in categories:
+            values[:, j] = codes(column, categories[j])
+            continue
         kind = column.dtype
         if pandas.api.types.is_complex_dtype(kind):
             raise InputError(f"Complex data not supported: column {name!r} has complex numbers")

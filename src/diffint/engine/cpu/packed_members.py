@@ -164,6 +164,11 @@ class PackedMembers:
             excluded[m, :n_units][member.is_pattern] = 0
         self._excluded = excluded.ravel()
         self._free_scratch: list[_Scratch] = []
+        self._associations = [
+            (member.associations, member.scaler.n_seen)
+            for member in members
+            if len(member.associations.categories)
+        ]
 
     def _lay_out(self, shapes: dict[int, tuple[int, int]]) -> int:
         """Place arrays of these shapes one after the other. → their total size"""
@@ -329,7 +334,17 @@ class PackedMembers:
             self._free_scratch.append(scratch)
 
         run_row_blocks(score, x, n_jobs)
+        if self._associations:
+            added = self._surprises(x, first, last)
+            scores += added.sum(axis=1)
+            if len(parts):
+                parts += added
         return scores
+
+    def _surprises(self, x: NDArray[Any], first: int, last: int) -> NDArray[np.float64]:
+        """What the surprise of categories adds to the parts. → (rows, features)"""
+        each = [found.parts(x) / n_seen for found, n_seen in self._associations[first:last]]
+        return np.asarray(np.mean(each, axis=0))
 
     def explained(self, x: NDArray[Any], n_jobs: int = 1, *, attribute: bool = True) -> Explained:
         """Expected values, responsibilities and nearest patterns.

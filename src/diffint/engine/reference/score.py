@@ -35,7 +35,7 @@ def parts(model: FittedModel, x: NDArray[Any]) -> Array:
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     """One member's errors and distances, divided by the number of features. → (rows, features)
 
-    Missing cells count as `missing_parts` says; or, if they are ignored, the mean is over the
+    The surprise of categories is added. Missing cells count as `missing_parts` says; or, if they are ignored, the mean is over the
     present features.
     """
     target = member.scaler.target(x, config.error)
@@ -44,8 +44,10 @@ def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     missing = np.isnan(target)
     if config.missing == "signal":
         apart = np.where(missing, missing_parts(member, missing), apart)
-        return np.asarray(apart / member.scaler.n_seen)
-    return np.asarray(apart / np.maximum((~missing).sum(axis=1, keepdims=True), 1))
+        counted: Any = member.scaler.n_seen
+    else:
+        counted = np.maximum((~missing).sum(axis=1, keepdims=True), 1)
+    return np.asarray(apart / counted + member.associations.parts(x) / member.scaler.n_seen)
 
 
 def missing_parts(member: Member, missing: NDArray[np.bool_]) -> Array:

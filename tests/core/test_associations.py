@@ -1,0 +1,87 @@
+"""How surprising values of categories are beside the rest of their row."""
+
+import numpy as np
+import pytest
+
+from diffint.core.associations import Associations
+
+
+def make_table(n_rows=600, seed=0):
+    """Two categories that go together, a number that depends on them, and one that does not."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 4, n_rows)
+    second = np.where(rng.random(n_rows) < 0.9, first, rng.integers(0, 5, n_rows))
+    number = first * 10.0 + rng.normal(size=n_rows)
+    x = np.stack([first, second, number, rng.normal(size=n_rows)], axis=1).astype(float)
+    x[rng.random(x.shape) < 0.03] = np.nan
+    return x
+
+
+def defined_surprise(train, row, values, edges):
+    """Row by row and column by column, as it is described."""
+
+    def bin_of(j, cell):
+        if np.isnan(cell):
+            return None
+        if j in values:
+            return int(cell) if 0 <= cell < values[j] else None
+        return int((edges[j][~np.isnan(edges[j])] <= cell).sum())
+
+    result = []
+    for c in sorted(values):
+        own = bin_of(c, row[c])
+        if own is None:
+            result.append(0.0)
+            continue
+        all_bins = [bin_of(c, cell) for cell in train[:, c]]
+        counts = [sum(b == v for b in all_bins) for v in range(values[c])]
+        shares = [(n + 0.5) / (sum(counts) + 0.5 * values[c]) for n in counts]
+        usual = -sum(p * np.log(p) for p in shares)
+        most = 0.0
+        for other in range(train.shape[1]):
+            there = bin_of(other, row[other])
+            if other == c or there is None:
+                continue
+            inside = [b for b, r in zip(all_bins, train, strict=True)
+                      if b is not None and bin_of(other, r[other]) == there]
+            n_same = sum(b == own for b in inside)
+            q = (n_same + shares[own]) / (len(inside) + 1)
+            most = max(most, np.log(shares[own] / q))
+        result.append(max(-np.log(shares[own]) - usual, 0.0) + most)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_surprise_is_the_defined_one(seed):
+    values = {0: 4, 1: 5}
+    train, rows = make_table(seed=seed), make_table(40, seed=seed + 10)
+    rows[0, 0], rows[1, 1] = 7, 99  # new values
+    found = Associations.of(train, values)
+    expected = [defined_surprise(train, row, values, found.edges) for row in rows]
+    np.testing.assert_allclose(found.surprise(rows)[0], expected, rtol=1e-12)
+
+
+def test_a_value_that_never_occurs_with_the_rest_is_surprising():
+    found = Associations.of(make_table(), {0: 4, 1: 5})
+    usual, swapped = np.array([[2.0, 2.0, 20.0, 0.0], [2.0, 2.0, 0.0, 0.0]])
+    surprise, shown_by = found.surprise(np.stack([usual, swapped]))
+    assert surprise[1, 0] > surprise[0, 0] + 2
+    assert shown_by[1, 0] == 2
+    clash = found.clash(swapped, 0)
+    assert (clash.other, clash.n_same) == (2, 0)
+    assert clash.n_rows > 20
+
+
+def test_a_rare_value_is_more_surprising_than_a_common_one():
+    rng = np.random.default_rng(0)
+    x = rng.choice([0.0, 1.0, 2.0], p=[0.9, 0.09, 0.01], size=(2000, 1))
+    surprise = Associations.of(x, {0: 3}).surprise(np.array([[0.0], [1.0], [2.0]]))[0][:, 0]
+    assert surprise[0] == 0
+    assert surprise[0] < surprise[1] < surprise[2]
+
+
+def test_new_values_and_missing_cells():
+    found = Associations.of(make_table(), {0: 4, 1: 5})
+    rows = np.array([[4.0, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0]])
+    assert found.is_new(rows).tolist() == [[True, False], [False, False], [False, True]]
+    assert found.surprise(rows)[0][1, 0] == 0
