@@ -177,7 +177,7 @@ array([ 1, -1])
         -------
         self : DiffInt
         """
-        from .fit.category_order import with_ordered_values
+        from .fit.category_positions import with_ordered_values
         from .fit.pipeline import Task, fit_model
         from .fit.progress import announced_fit
 

@@ -127,6 +127,17 @@ class Associations(Immutable):
         surprise = -np.log(share)
         return np.maximum(surprise - (share * surprise).sum(), 0.0)
 
+    def strength(self, category: int) -> float:
+        """How closely the category goes together with the column to which it is closest.
+
+        Cramér's V without what independent columns would show, from 0 to 1.
+        """
+        values = [0.0]
+        for other in range(len(self.edges)):
+            if other != self.categories[category]:
+                values.append(_cramers_v(self.table(category, other)))
+        return max(values)
+
     def _shares(self, category: int) -> Array:
         """The share of rows with each value, a little above 0 for one without rows. → (values,)"""
         own = self.table(category, int(self.categories[category])).diagonal()
@@ -163,7 +174,7 @@ class Associations(Immutable):
                 excess = np.where(there == NO_BIN, 0.0, self._excess(i, other)[own, there])
                 more = excess > most
                 most[more], column[more] = excess[more], other
-            total[rows, i] = self.rarity(i)[own] + most
+            total[rows, i] = np.maximum(self.rarity(i)[own], most)
             shown_by[rows, i] = column
         return total, shown_by
 
@@ -198,6 +209,19 @@ class Associations(Immutable):
         bins = self.bins(row[None])[0]
         column = self.table(category, other)[:, bins[other]]
         return Clash(other, int(column.sum()), int(column[bins[self.categories[category]]]))
+
+
+def _cramers_v(table: NDArray[np.int64]) -> float:
+    """Association of two columns by their counts (values, bins), corrected for chance (Bergsma)."""
+    counts = table[table.any(axis=1)][:, table.any(axis=0)].astype(np.float64)
+    n, (rows, columns) = counts.sum(), counts.shape
+    if n < 2 or rows < 2 or columns < 2:
+        return 0.0
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / n
+    squared = ((counts - expected) ** 2 / expected).sum() / n
+    squared = max(squared - (rows - 1) * (columns - 1) / (n - 1), 0.0)
+    smaller = min(rows - (rows - 1) ** 2 / (n - 1), columns - (columns - 1) ** 2 / (n - 1)) - 1
+    return float(np.sqrt(squared / smaller)) if smaller > 0 else 0.0
 
 
 def _edges(column: NDArray[Any]) -> Array:

@@ -33,6 +33,7 @@ from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
+from .category_positions import category_curves
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
@@ -145,7 +146,9 @@ class _SplitTask:
         rng = np.random.default_rng(self._split_seed)
         self.split = split_rows(self.usable, groups, config, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
-        self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
+        self.n_values = {j: len(values) for j, values in task.categories.items() if values}
+        curves = category_curves(x[self.usable], self.n_values)
+        self.scalers = [fit_scaler(x[rows], config.scaling, curves) for rows in self.split.train]
         self.runs = [
             TrainingRun(scaler.transform(x[rows])[0], member_seed)
             for scaler, rows, member_seed in zip(
@@ -183,7 +186,7 @@ class _SplitTask:
             self.runs,
             trained,
             features.missing_share,
-            {j: len(values) for j, values in self.task.categories.items() if values},
+            self.n_values,
             n_jobs,
         )
         prepared = PreparedMembers(config, members)

@@ -21,6 +21,7 @@ _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
 _GROUP_ROWS = 16
 _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
+_SURPRISE_WEIGHT = 3.0  # of a category that follows from another column
 _LEAST_SURPRISE = 0.1  # nats, where hardly any value surprises
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
@@ -152,7 +153,8 @@ def _weighed_associations(
     surprise, _ = found.surprise(rows)
     spread = np.array([max(_spread(column), _LEAST_SURPRISE) for column in surprise.T])
     highest = _MARGIN * np.quantile(parts.sum(axis=1), _RARE_SCORE) * member.scaler.n_seen
-    weight = usual * member.scaler.n_seen / spread
+    strength = np.array([found.strength(i) for i in range(len(found.categories))])
+    weight = _SURPRISE_WEIGHT * strength * usual * member.scaler.n_seen / spread
     new = np.maximum(highest, weight * np.log(found.n_rows + 1.0))
     return replace(found, weight=weight, unseen=new)
 

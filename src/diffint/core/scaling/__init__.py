@@ -5,6 +5,7 @@ A new scaler is one subclass of `Scaler` and one entry in `SCALERS`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ SCALERS: dict[str, type[Scaler]] = {
 }
 
 
-def fit_scaler(x: NDArray[Any], name: str) -> Scaler:
-    """The scaler of this name, fitted on the rows `x` (rows, features)."""
-    return SCALERS[name].fit(np.asarray(x))
+def fit_scaler(x: NDArray[Any], name: str, curves: Mapping[int, Curve] | None = None) -> Scaler:
+    """The scaler of this name, fitted on the rows `x` (rows, features).
+
+    curves: of features whose curve is known; only the adaptive scaler has curves.
+    """
+    x = np.asarray(x)
+    if SCALERS[name] is AdaptiveScaler:
+        return AdaptiveScaler.fit(x, curves)
+    return SCALERS[name].fit(x)

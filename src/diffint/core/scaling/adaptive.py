@@ -29,12 +29,13 @@ class AdaptiveScaler(MinMaxScaler):
     name = "adaptive"
 
     @classmethod
-    def fit(cls, x: NDArray[Any]) -> Scaler:
+    def fit(cls, x: NDArray[Any], curves: Mapping[int, Curve] | None = None) -> Scaler:
         linear = MinMaxScaler.fit(x)
+        curves = curves or {}
         knots = np.full((x.shape[1], 2, MOST_KNOTS), np.nan)
         for j in np.flatnonzero(linear.varies):
             column = x[:, j].astype(np.float64)
-            curve = fit_curve(column[~np.isnan(column)])
+            curve = curves.get(int(j)) or fit_curve(column[~np.isnan(column)])
             if curve is not None:
                 knots[j, :, : len(curve.values)] = curve
         return cls(**{f.name: getattr(linear, f.name) for f in fields(linear)}, knots=knots)

@@ -25,6 +25,7 @@ _INNER_TAIL = 0.01  # share of the cells at each end that are not inner ones
 # At least one cell is left out at each end, so that no single cell decides how wide the range is.
 _END_TAIL = 0.001
 _FEWEST_CELLS = 20
+_LEAST_STRENGTH, _SMALLEST_SHARE = 0.1, 1e-4  # of categories
 _NARROWEST = 1e-290  # distance of two knots; the map would overflow between closer ones
 
 
@@ -106,6 +107,24 @@ def fit_curve(column: Vector) -> Curve | None:
     last = max(values[-1] + beyond, np.nextafter(values[-1], np.inf))
     curve = Curve(np.hstack([first, values, last]), np.hstack([-LIMIT, scaled, LIMIT]))
     return curve if (np.diff(curve.values) >= _NARROWEST).all() else None
+
+
+def category_curve(share: Vector, strength: float) -> Curve | None:
+    """The positions of the codes 0, 1, … of a category; None for fewer than two values.
+
+    share: (values,) of the rows; strength: how much the other columns depend on the category, from 0
+    to 1. Every value takes as much of the range from −strength to strength as it has rows. The code
+    after the last, of a value that training rows do not have, is as far away as possible.
+    """
+    if len(share) < 2:
+        return None
+    share = np.maximum(share, _SMALLEST_SHARE)
+    share = share / share.sum()
+    middle = np.cumsum(share) - share / 2
+    scaled = np.clip(strength, _LEAST_STRENGTH, 1.0) * (2 * middle - 1.0)
+    codes = np.unique(np.linspace(0, len(share) - 1, min(len(share), N_KNOTS)).round().astype(int))
+    values = np.hstack([-1, codes, len(share)]).astype(np.float64)
+    return Curve(values, np.hstack([-LIMIT, scaled[codes], LIMIT]))
 
 
 def _apart(values: Vector, scaled: Vector, value: float) -> tuple[Vector, Vector]:
