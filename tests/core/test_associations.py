@@ -1,5 +1,7 @@
 """How surprising values of categories are beside the rest of their row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,12 +44,15 @@ def defined_surprise(train, row, values, edges):
             there = bin_of(other, row[other])
             if other == c or there is None:
                 continue
-            inside = [b for b, r in zip(all_bins, train, strict=True)
-                      if b is not None and bin_of(other, r[other]) == there]
+            inside = [
+                b
+                for b, r in zip(all_bins, train, strict=True)
+                if b is not None and bin_of(other, r[other]) == there
+            ]
             n_same = sum(b == own for b in inside)
             q = (n_same + shares[own]) / (len(inside) + 1)
             most = max(most, np.log(shares[own] / q))
-        result.append(max(-np.log(shares[own]) - usual, 0.0) + most)
+        result.append(max(-np.log(shares[own]) - usual, most))
     return result
 
 
@@ -67,9 +72,9 @@ def test_a_value_that_never_occurs_with_the_rest_is_surprising():
     surprise, shown_by = found.surprise(np.stack([usual, swapped]))
     assert surprise[1, 0] > surprise[0, 0] + 2
     assert shown_by[1, 0] == 2
-    clash = found.clash(swapped, 0)
-    assert (clash.other, clash.n_same) == (2, 0)
-    assert clash.n_rows > 20
+    other, n_rows, n_same = found.clashes(swapped[None], 0)[0]
+    assert (other, n_same) == (2, 0)
+    assert n_rows > 20
 
 
 def test_a_rare_value_is_more_surprising_than_a_common_one():
@@ -85,3 +90,24 @@ def test_new_values_and_missing_cells():
     rows = np.array([[4.0, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0]])
     assert found.is_new(rows).tolist() == [[True, False], [False, False], [False, True]]
     assert found.surprise(rows)[0][1, 0] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_hold_for_all_rows_of_a_box(seed):
+    rng = np.random.default_rng(seed)
+    values = {0: 4, 1: 5}
+    found = replace(
+        Associations.of(make_table(seed=seed), values), weight=np.ones(2), unseen=np.full(2, 9.0)
+    )
+    for _ in range(40):
+        a, b = make_table(2, seed=rng.integers(10**6))
+        lower, upper = np.nan_to_num(np.minimum(a, b)), np.nan_to_num(np.maximum(a, b))
+        lower[rng.random(4) < 0.2] = -np.inf
+        upper[rng.random(4) < 0.2] = np.inf
+        low, high = found.bounds(lower[None], upper[None])
+        rows = rng.uniform(np.maximum(lower, -50), np.minimum(upper, 50), size=(200, 4))
+        rows[:, :2] = np.round(rows[:, :2])
+        inside = ((rows >= lower) & (rows <= upper)).all(axis=1)
+        total = found.parts(rows[inside]).sum(axis=1)
+        assert (total >= low[0] - 1e-9).all()
+        assert (total <= high[0] + 1e-9).all()

@@ -245,6 +245,14 @@ class _Parts:
                 influence[part] += bounds.influence
                 for ends in scaled:
                     single[part] &= ~(ends.low < ends.high).any(axis=1)
+        for member in prepared.members:
+            found, n_seen = member.associations, member.scaler.n_seen
+            if len(found.categories):
+                least, most = found.bounds(lower, upper)
+                low += least * (1 - _ALONE) / n_seen / len(networks)
+                high += most * (1 + _ALONE) / n_seen / len(networks)
+                # Rows that scale to the same values may be in different bins.
+                single &= (lower == upper).all(axis=1)
         if single.any():
             # Every row in the box scales to the same values, so the score itself is the bound.
             rows = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))

@@ -1,15 +1,15 @@
 """How often the values of a category occur with the values of the other columns.
 
-A category is a column with a fixed list of values; a row holds the code of its value, a whole number
-from 0. Every other column is divided into *bins*: the values of a category, the quantiles of a
-number. A value is surprising if hardly any training row in the same bin of another column has it.
+A category is a column with a fixed list of values; a row holds the code of its value, a whole
+number from 0. Every other column is divided into *bins*: the values of a category, the quantiles of
+a number. A value is surprising if hardly any training row in the same bin of another column has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,10 @@ from numpy.typing import NDArray
 from .immutable import Immutable
 
 N_EDGES = 15  # of the bins of a number
+MOST_VALUES = 200  # of a category; more are not learned one by one
 NO_BIN = -1  # a missing cell, or a value that was not there in training
 
 Array = NDArray[np.float64]
-
-
-class Clash(NamedTuple):
-    """Why a value of a category is surprising: few of the rows in a bin of another column have it.
-
-    other: the other column, −1 if there is none; n_rows: training rows in the row's bin of it;
-    n_same: those of them with the same value.
-    """
-
-    other: int
-    n_rows: int
-    n_same: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +29,8 @@ class Associations(Immutable):
 
     categories: (n,) the columns that are categories, increasing.
     n_values: (n,) their numbers of values.
-    edges: (features, N_EDGES) between the bins of the columns that are numbers, increasing, followed
-        by NaN; all NaN for a category.
+    edges: (features, N_EDGES) between the bins of the columns that are numbers, increasing,
+        followed by NaN; all NaN for a category.
     counts: (total,) rows by value of a category and bin of another column, for every category and
         every column; `table` finds them.
     n_rows: the number of rows.
@@ -68,9 +57,7 @@ class Associations(Immutable):
         categories = np.array(sorted(values), dtype=np.int64)
         n_values = np.array([values[j] for j in categories.tolist()], dtype=np.int64)
         nothing = np.zeros(len(categories))
-        empty = cls(
-            categories, n_values, edges, np.empty(0, np.int64), len(x), nothing, nothing
-        )
+        empty = cls(categories, n_values, edges, np.empty(0, np.int64), len(x), nothing, nothing)
         bins, n_bins = empty.bins(x), empty.n_bins
         counts = []
         for c in categories:
@@ -81,6 +68,11 @@ class Associations(Immutable):
                 counts.append(np.bincount(place, minlength=width * int(n_bins[other])))
         flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
         return cls(categories, n_values, edges, flat, len(x), nothing, nothing)
+
+    @classmethod
+    def none(cls, n_features: int) -> Associations:
+        """Of a table without categories."""
+        return cls.of(np.empty((0, n_features)), {})
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
@@ -118,6 +110,20 @@ class Associations(Immutable):
                 bins[:, j] = np.where(np.isnan(column), NO_BIN, inside)
         return bins
 
+    def is_possible(self, n_rows: int) -> bool:
+        """Whether `of` can count these from at most n_rows rows; checked for a model file."""
+        weights = np.concatenate([self.weight, self.unseen])
+        in_front = np.diff(np.isnan(self.edges).astype(int), axis=1) >= 0
+        increasing = ~(np.diff(self.edges, axis=1) <= 0)
+        return bool(
+            0 <= self.n_rows <= n_rows
+            and ((self.counts >= 0) & (self.counts <= self.n_rows)).all()
+            and (np.isfinite(weights) & (weights >= 0)).all()
+            and in_front.all()
+            and increasing.all()
+            and not np.isinf(self.edges).any()
+        )
+
     def rarity(self, category: int) -> Array:
         """How much rarer each value is than values of the category usually are. → (values,)
 
@@ -125,7 +131,7 @@ class Associations(Immutable):
         """
         share = self._shares(category)
         surprise = -np.log(share)
-        return np.maximum(surprise - (share * surprise).sum(), 0.0)
+        return np.asarray(np.maximum(surprise - (share * surprise).sum(), 0.0))
 
     def strength(self, category: int) -> float:
         """How closely the category goes together with the column to which it is closest.
@@ -153,17 +159,19 @@ class Associations(Immutable):
         share = self._shares(category)[:, None]
         return np.asarray(np.log(share * (table.sum(axis=0) + 1.0) / (table + share)))
 
-    def surprise(self, x: NDArray[Any]) -> tuple[Array, NDArray[np.int64]]:
+    def surprise(self, x: NDArray[Any], only: int | None = None) -> tuple[Array, NDArray[np.int64]]:
         """The surprise of the categories of rows, in nats, and the column that shows it most.
 
-        A missing cell has none; a new value that of a value without rows. → (rows, categories) each;
-        the column is −1 where no other column makes the value more surprising.
+        A missing cell and a new value have none. → (rows, categories) each; the column is −1 where
+        no other column makes the value more surprising. only: compute those of one category
         """
         bins = self.bins(x)
         n_rows = len(bins)
         total = np.zeros((n_rows, len(self.categories)))
         shown_by = np.full((n_rows, len(self.categories)), -1, dtype=np.int64)
         for i, c in enumerate(self.categories.tolist()):
+            if only not in (None, i):
+                continue
             rows = np.flatnonzero(bins[:, c] != NO_BIN)
             own = bins[rows, c]
             most, column = np.zeros(len(rows)), np.full(len(rows), -1, dtype=np.int64)
@@ -178,6 +186,21 @@ class Associations(Immutable):
             shown_by[rows, i] = column
         return total, shown_by
 
+    def likeliest(self, x: NDArray[Any], category: int) -> Array:
+        """The value of the category at this position that surprises least. → (rows,) codes
+
+        x: (rows, features); the rows' own values of the category do not matter.
+        """
+        x = np.array(x, dtype=np.float64)
+        there = self.table(category, int(self.categories[category])).diagonal() > 0
+        best, least = np.full(len(x), np.nan), np.full(len(x), np.inf)
+        for code in np.flatnonzero(there):
+            x[:, self.categories[category]] = code
+            surprise = self.surprise(x, only=category)[0][:, category]
+            less = surprise < least
+            best[less], least[less] = code, surprise[less]
+        return best
+
     def is_new(self, x: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether the categories of rows have values without training rows. → (rows, categories)"""
         x = np.asarray(x, dtype=np.float64)
@@ -187,7 +210,7 @@ class Associations(Immutable):
             there = self.table(i, int(self.categories[i])).diagonal() > 0
             known = own[:, i] != NO_BIN
             seen[known, i] = there[own[known, i]]
-        return ~seen & ~np.isnan(x[:, self.categories])
+        return np.asarray(~seen & ~np.isnan(x[:, self.categories]))
 
     def parts(self, x: NDArray[Any]) -> Array:
         """What each cell adds to the score, times the number of features; 0 for numbers.
@@ -200,15 +223,77 @@ class Associations(Immutable):
         result[:, self.categories] = added
         return result
 
-    def clash(self, row: NDArray[Any], category: int) -> Clash:
-        """Why the category at this position is surprising in one row (features,)."""
-        _, shown_by = self.surprise(row[None])
-        other = int(shown_by[0, category])
-        if other < 0:
-            return Clash(-1, self.n_rows, 0)
-        bins = self.bins(row[None])[0]
-        column = self.table(category, other)[:, bins[other]]
-        return Clash(other, int(column.sum()), int(column[bins[self.categories[category]]]))
+    def bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """The least and the largest sum of `parts` of the complete rows in boxes.
+
+        lower, upper: (boxes, features) ends of the boxes → (boxes,) each
+        """
+        low, high = np.zeros(len(lower)), np.zeros(len(lower))
+        first, last = self._bin_ends(lower), self._bin_ends(upper)
+        for box in range(len(lower)):
+            for i in range(len(self.categories)):
+                smallest, largest = self._bounds_of_one(
+                    i, lower[box], upper[box], first[box], last[box]
+                )
+                low[box] += smallest
+                high[box] += largest
+        return low, high
+
+    def _bin_ends(self, x: Array) -> NDArray[np.int64]:
+        """The bins of the ends of boxes; those of categories are cut to its values."""
+        bins = self.bins(np.clip(x, np.finfo(float).min, np.finfo(float).max))
+        for i, c in enumerate(self.categories.tolist()):
+            codes = np.clip(x[:, c], 0, self.n_values[i] - 1)
+            bins[:, c] = codes.astype(np.int64)
+        return bins
+
+    def _bounds_of_one(
+        self,
+        i: int,
+        lower: Array,
+        upper: Array,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+    ) -> tuple[float, float]:
+        """Bounds of one category in one box."""
+        c, n_values = int(self.categories[i]), int(self.n_values[i])
+        codes = np.arange(max(np.ceil(lower[c]), 0), min(np.floor(upper[c]), n_values - 1) + 1)
+        codes = codes.astype(np.int64)
+        there = self.table(i, c).diagonal() > 0
+        rarity = self.rarity(i)
+        least, most = rarity.copy(), rarity.copy()
+        for other in range(len(self.edges)):
+            if other != c:
+                excess = self._excess(i, other)[:, first[other] : last[other] + 1]
+                least, most = (
+                    np.maximum(least, excess.min(axis=1)),
+                    np.maximum(most, excess.max(axis=1)),
+                )
+        parts = [self.weight[i] * least[codes], self.weight[i] * most[codes]]
+        for part in parts:
+            part[~there[codes]] = self.unseen[i]
+        ends = [part.tolist() for part in parts]
+        if not (lower[c] >= 0 and upper[c] <= n_values - 1) or not len(codes):
+            for end in ends:  # values that training rows do not have
+                end.append(float(self.unseen[i]))
+        return min(ends[0]), max(ends[1])
+
+    def clashes(self, x: NDArray[Any], category: int) -> NDArray[np.int64]:
+        """Why the category at this position is surprising. x: (rows, features) → (rows, 3)
+
+        The column that shows it most, −1 if none does; the training rows in the row's bin of that
+        column; and those of them with the same value.
+        """
+        shown_by, bins = self.surprise(x)[1][:, category], self.bins(x)
+        result = np.zeros((len(bins), 3), dtype=np.int64)
+        result[:, 0] = shown_by
+        for other in np.unique(shown_by[shown_by >= 0]).tolist():
+            rows = np.flatnonzero(shown_by == other)
+            table = self.table(category, other)[:, bins[rows, other]]
+            result[rows, 1] = table.sum(axis=0)
+            own = bins[rows, self.categories[category]]
+            result[rows, 2] = table[own, np.arange(len(rows))]
+        return result
 
 
 def _cramers_v(table: NDArray[np.int64]) -> float:
@@ -232,4 +317,4 @@ def _edges(column: NDArray[Any]) -> Array:
         return np.empty(0)
     levels = np.linspace(0, 1, N_EDGES + 2)[1:-1]
     edges = np.unique(np.quantile(column, levels, method="higher"))
-    return edges[edges > column.min()]
+    return np.asarray(edges[edges > column.min()])

@@ -318,8 +318,8 @@ RUN_SETTINGS = {
             "categories",
             "auto",
             "list of str or 'auto'",
-            "Names of the columns that are categories; 'auto' means all columns of a data frame that "
-            "have text.",
+            "Names of the columns that are categories; 'auto' means all columns of a data frame "
+            "that have text.",
             "Name columns of numbers that are codes, such as postal codes.",
         ),
         Setting(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class GlobalExplanation(Immutable):
         constraint.
     held_out: whether the coverage was measured on rows left out of training.
     n_rows, n_members: number of training rows and of members.
+    categories: the features that are categories, with their values; the ends of their ranges are
+        positions in this list.
     """
 
     feature_names: tuple[str, ...]
@@ -72,6 +75,7 @@ class GlobalExplanation(Immutable):
     held_out: bool
     n_rows: int
     n_members: int
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (
@@ -224,4 +228,5 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         held_out=all(m.coverage_held_out for m in members),
         n_rows=model.training.n_rows,
         n_members=len(members),
+        categories=model.categories,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,10 @@ class LocalExplanation(Immutable):
     missing_share: (features,) share of the training rows that miss the value.
     counted_rows, n_rows: number of training rows that were counted, and of all training rows.
     held_out: whether the p-values are based on rows left out of training.
+    categories: the features that are categories, with their values; their numbers above are the
+        positions of values in this list.
+    clashes: for each category a (rows, 3) array: the column with which a row's value goes together
+        least (−1 if there is none), the training rows alike in it, and those with the same value.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -89,6 +94,8 @@ class LocalExplanation(Immutable):
     counted_rows: int
     n_rows: int
     held_out: bool
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    clashes: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -140,9 +147,9 @@ class LocalExplanation(Immutable):
             {
                 "row": row,
                 "feature": np.array(self.feature_names, dtype=object)[order].ravel(),
-                "value": ranked(self.value),
-                "lower": ranked(self.lower),
-                "upper": ranked(self.upper),
+                "value": self._shown(ranked(self.value), order),
+                "lower": self._shown(ranked(self.lower), order),
+                "upper": self._shown(ranked(self.upper), order),
                 "side": sides[ranked(kind)],
                 "distance": ranked(self.distance),
                 "share": ranked(self.share),
@@ -150,6 +157,20 @@ class LocalExplanation(Immutable):
             },
             index=index_for(row, self.index, len(self)),
         )
+
+    def _shown(self, cells: Array, order: NDArray[np.intp]) -> NDArray[Any]:
+        """Cells of a frame, with the names of categories in place of their positions.
+
+        cells: (rows · n,) in the order of the features `order` (rows, n)
+        """
+        if not self.categories:
+            return cells
+        shown = cells.astype(object)
+        for j, values in self.categories.items():
+            for place in np.flatnonzero((order.ravel() == j) & ~np.isnan(cells)):
+                code = int(np.clip(cells[place], -1, len(values)))
+                shown[place] = values[code] if 0 <= code < len(values) else "a new value"
+        return shown
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
         """The explanation as text, of one row or of all rows.
@@ -256,6 +277,19 @@ def _move_beside(
     ends[row, j] = closer(exact[unit[row], j], nearest)
 
 
+def _clashes(
+    model: FittedModel, x: Array, member: NDArray[np.intp]
+) -> dict[int, NDArray[np.int64]]:
+    """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
+    each = [m.associations for m in model.members]
+    found = {int(j): np.zeros((len(x), 3), dtype=np.int64) for j in each[0].categories}
+    for m, associations in enumerate(each):
+        rows = np.flatnonzero(member == m)
+        for i, j in enumerate(associations.categories.tolist()):
+            found[j][rows] = associations.clashes(x[rows], i)
+    return found
+
+
 def explain_rows(
     prepared: PreparedModel,
     x: NDArray[Any],
@@ -304,6 +338,7 @@ def explain_rows(
     # A missing cell is responsible for what it adds, unless training rows often miss the value.
     surprising = np.isnan(x) & (missing_share < COMMONLY_MISSING)
     n_seen = max(int((missing_share < 1.0).sum()), 1)
+    surprising[:, list(model.categories)] = True  # so is a category for its surprise
     responsibility = np.where(surprising, n_seen * parts, found.responsibility)
     unit = matches.member * n_units + matches.unit
     return LocalExplanation(
@@ -332,5 +367,7 @@ def explain_rows(
         counted_rows=min(member.counted_rows for member in model.members),
         n_rows=model.training.n_rows,
         held_out=model.calibration.held_out,
+        categories=model.categories,
+        clashes=_clashes(model, x, matches.member),
         index=index,
     )

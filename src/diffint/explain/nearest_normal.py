@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ class NearestNormal(Immutable):
     score, new_score: (rows,) before and after the changes; new_score is NaN if none were found.
     changes: the changes of each row; empty if it is not flagged or none were found.
     max_changes: largest number of features that may change.
+    categories: the features that are categories, with their values; the values of changes are
+        positions in this list.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -58,6 +61,7 @@ class NearestNormal(Immutable):
     new_score: Array
     changes: tuple[tuple[Change, ...], ...]
     max_changes: int
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -89,7 +93,7 @@ class NearestNormal(Immutable):
         import pandas
 
         lines = [
-            (i, self.feature_names[c.feature], c.value, c.suggested, before, after)
+            (i, self.feature_names[c.feature], *self.values_of(c), before, after)
             for i, (row, before, after) in enumerate(
                 zip(self.changes, self.score, self.new_score, strict=True)
             )
@@ -99,7 +103,17 @@ class NearestNormal(Immutable):
         rows = np.array([line[0] for line in lines], dtype=np.intp)
         frame = pandas.DataFrame(lines, columns=columns)
         frame.index = index_for(rows, self.index, len(self))
-        return frame.astype(dict.fromkeys(columns[2:], float) | {"row": int})
+        numbers = columns[4:] if self.categories else columns[2:]
+        return frame.astype(dict.fromkeys(numbers, float) | {"row": int})
+
+    def values_of(self, change: Change) -> tuple[float | str, float | str]:
+        """The value and the suggested value of a change: numbers, or the names of categories."""
+        if change.feature not in self.categories:
+            return change.value, change.suggested
+        values = self.categories[change.feature]
+        code = int(change.value)
+        own = values[code] if 0 <= code < len(values) else "a new value"
+        return own, values[int(change.suggested)]
 
     def text(self, row: int | None = None) -> str:
         """The changes as text, of one row (given by its position, from 0) or of all rows."""
@@ -159,6 +173,7 @@ def nearest_normal(
         new_score,
         tuple(changes),
         int(max_changes),
+        prepared.model.categories,
         index,
     )
 
@@ -174,6 +189,8 @@ class _Search:
     def __init__(self, prepared: PreparedModel, threshold: float, n_jobs: int) -> None:
         self._prepared, self._threshold, self._n_jobs = prepared, threshold, n_jobs
         self._features = prepared.model.features
+        n_features = len(prepared.model.feature_names)
+        self._is_category = np.isin(np.arange(n_features), list(prepared.model.categories))
         self._low, self._high = _usual_range(self._features)
         width = self._high - self._low
         self._span = np.where(width > 0, width, 1.0)  # beside huge values, 1 more is no more
@@ -196,6 +213,8 @@ class _Search:
         masked = x[row]
         masked[each, features] = np.nan
         target = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
+        if self._is_category.any():
+            self._set_likeliest(target, masked, features)
         usable &= np.isfinite(target).all(axis=1)
         row, features, own, target = row[usable], features[usable], own[usable], target[usable]
 
@@ -208,6 +227,7 @@ class _Search:
             """Values at this fraction (sets,) of the way to the target, rounded; their scores."""
             way = part[:, None]  # the difference of both values may overflow
             values = (1.0 - way) * start + way * target
+            values = np.where(self._is_category[features], target, values)  # nothing in between
             values = self._rounded(values, own, features)
             changed = x[row]
             changed[np.arange(len(row))[:, None], features] = values
@@ -239,6 +259,16 @@ class _Search:
             )
             new_scores[row[i]] = scores[i]
         return found, new_scores
+
+    def _set_likeliest(self, target: Array, masked: Array, features: NDArray[np.intp]) -> None:
+        """Set targets of categories to the values that fit the rest of the row best.
+
+        target, features: (sets, size); masked: (sets, features) without the values to change
+        """
+        associations = self._prepared.members[0].associations
+        for i, j in enumerate(associations.categories.tolist()):
+            rows, place = np.nonzero(features == j)
+            target[rows, place] = associations.likeliest(masked[rows], i)
 
     def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
         """Values rounded for display, away from the row's own value.

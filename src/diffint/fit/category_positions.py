@@ -1,9 +1,10 @@
 """Where the values of a category stand: their order, and their scaled positions.
 
-A pattern has an interval of codes for every category, as it has a range for every number. Values that
-go together with the same values of another column get neighbouring codes, so that an interval is a set
-of values that belong together. The positions of a category that hardly depends on the other columns
-lie close together: patterns could not say much about it, and its error would only hide others.
+A pattern has an interval of codes for every category, as it has a range for every number. Values
+that go together with the same values of another column get neighbouring codes, so that an interval
+is a set of values that belong together. The positions of a category that hardly depends on the
+other columns lie close together: patterns could not say much about it, and its error would only
+hide others.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def with_ordered_values(
 def order_values(x: NDArray[Any], n_values: Mapping[int, int]) -> dict[int, NDArray[np.intp]]:
     """For each category the old codes in their new order.
 
-    x: (rows, features) with codes in any order. The values of a category are ordered by the mean rank,
-    among their rows, of the column that depends on the category most (by the correlation ratio). For
-    another category, the ranks are those of its present order.
+    x: (rows, features) with codes in any order. The values of a category are ordered by the mean
+    rank, among their rows, of the column that depends on the category most (by the correlation
+    ratio). For another category, the ranks are those of its present order.
     """
     ranks = _all_ranks(x)
     orders = {j: np.arange(count) for j, count in n_values.items()}
@@ -75,8 +76,8 @@ def category_curves(x: NDArray[Any], n_values: Mapping[int, int]) -> dict[int, C
 class _Dependence(NamedTuple):
     """How the other columns depend on a category.
 
-    sizes: (values,) rows with each value; means: (values,) mean rank of the column that depends on it
-    most; strength: the root of its correlation ratio, from 0 to 1.
+    sizes: (values,) rows with each value; means: (values,) mean rank of the column that depends on
+    it most; strength: the root of its correlation ratio, from 0 to 1.
     """
 
     sizes: NDArray[np.int64]

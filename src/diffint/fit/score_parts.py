@@ -145,8 +145,9 @@ def _weighed_associations(
 ) -> Associations:
     """The member's associations with their weights. rows, parts: (rows, features), unknown rows
 
-    The surprise of a category varies as much as the part of a feature usually does. A new value alone
-    makes a row score above nearly all others.
+    The surprise of a category varies as much as the part of a feature usually does, or more if the
+    category goes closely together with another column. A new value alone makes a row score above
+    nearly all others.
     """
     found = member.associations
     usual = float(np.mean([_spread(parts[:, j]) for j in np.flatnonzero(member.scaler.seen)]))

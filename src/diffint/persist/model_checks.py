@@ -106,6 +106,7 @@ def _member_checks(member: Member, n_rows: int) -> Iterable[tuple[bool, str]]:
     )
     missing = member.missing_error, member.missing_surprise
     yield all(_within(part, 0.0, _LARGEST_OUTPUT) for part in missing), "errors of missing cells"
+    yield member.associations.is_possible(n_rows), "counts of categories"
     yield 1 <= member.coverage_rows <= n_rows, "numbers of rows"
     yield _within(member.coverage_counts, 0, member.coverage_rows), "numbers of values"
     yield len(member.history) > 0 and _within(member.history, 0.0, np.inf), "training losses"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import MOST_VALUES, N_EDGES, Associations
 from ..core.calibration import MAX_SCORES, Calibration
 from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
 from ..core.decoder import DECODERS, Decoder
@@ -57,6 +58,8 @@ class _Description:
 
     n_features, n_scores, n_kept_rows, name_bytes: number of features, of calibration scores, of
     training rows that each member keeps, and of bytes that the names of the features have together.
+    categories: the features that are categories, each with its number of values; value_bytes:
+    number of bytes that the values have together.
     """
 
     config: Config
@@ -68,6 +71,13 @@ class _Description:
     training: TrainingSummary
     flag_rates: FlagRates | None
     settings: dict[str, Any]
+    categories: tuple[tuple[int, int], ...] = ()
+    value_bytes: int = 0
+
+    @property
+    def n_values(self) -> dict[int, int]:
+        """The number of values of each category that has any."""
+        return {j: count for j, count in self.categories if count}
 
     @property
     def shapes(self) -> Shapes:
@@ -105,6 +115,7 @@ class _Description:
                 for f in fields(SCALERS[config.scaling])
             },
             **{f"members.{name}": (kind, (m,)) for name, (kind, _) in _MEMBER_SCALARS.items()},
+            **self._category_shapes,
             "features.name_bytes": ("U8", (self.name_bytes,)),
             "features.name_ends": ("I64", (d,)),
             "features.levels": ("F64", (n_levels,)),
@@ -115,6 +126,24 @@ class _Description:
             "features.whole": ("BOOL", (d,)),
             "calibration.scores": ("F64", (self.n_scores,)),
             "calibration.group_sizes": ("I64", (self.n_scores,)),
+        }
+
+    @property
+    def _category_shapes(self) -> Shapes:
+        """Arrays that a table without categories does not have."""
+        if not self.categories:
+            return {}
+        m, d, n = int(self.config.n_members), self.n_features, len(self.n_values)
+        values = sum(self.n_values.values())
+        bins = (d - n) * (N_EDGES + 1) + values
+        return {
+            "categories.value_bytes": ("U8", (self.value_bytes,)),
+            "categories.value_ends": ("I64", (sum(count for _, count in self.categories),)),
+            "members.associations.edges": ("F64", (m, d, N_EDGES)),
+            "members.associations.counts": ("I64", (m, values * bins)),
+            "members.associations.n_rows": ("I64", (m,)),
+            "members.associations.weight": ("F64", (m, n)),
+            "members.associations.unseen": ("F64", (m, n)),
         }
 
     @property
@@ -133,6 +162,8 @@ class _Description:
         values = {"training_rows": self.training_rows, **asdict(self)}
         if self.flag_rates is None:
             del values["flag_rates"]
+        if not self.categories:
+            del values["categories"], values["value_bytes"]
         return json.dumps(values)
 
     @classmethod
@@ -140,7 +171,9 @@ class _Description:
         """The description, checked field by field."""
         try:
             names = (*fields(cls), "training_rows")
-            raw = _record(json.loads(text), names, optional=("flag_rates",))
+            raw = _record(
+                json.loads(text), names, optional=("flag_rates", "categories", "value_bytes")
+            )
             settings = _record(raw["settings"], _SETTINGS)
             implied = _implied(FORMAT_VERSION)
             # Every setting must be there: a default would be a guess.
@@ -154,6 +187,8 @@ class _Description:
                 calibration_kind=_checked(raw["calibration_kind"], str),
                 training=TrainingSummary(**_plain_values(raw["training"], TrainingSummary)),
                 flag_rates=_flag_rates(raw.get("flag_rates")),
+                categories=_category_counts(raw.get("categories", []), raw["n_features"]),
+                value_bytes=_checked(raw.get("value_bytes", 0), int),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]
@@ -165,7 +200,7 @@ class _Description:
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             reason = str(error)[:200].encode("ascii", "backslashreplace").decode()
             raise ModelFileError(f"the model's description is damaged ({reason})") from error
-        if read.n_features < 1 or read.name_bytes < 0:
+        if read.n_features < 1 or read.name_bytes < 0 or read.value_bytes < 0:
             raise ModelFileError("the model has no features")
         if isinstance(read.config.n_members, str) or isinstance(read.config.kept_rows, str):
             raise ModelFileError("the number of members or of kept rows is not a number")
@@ -189,6 +224,10 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
     """Write a model; an existing file is replaced only when the new one is complete."""
     check_model(model)  # a file that cannot be read is not written
     names = [_encoded(name) for name in model.feature_names]
+    categories = dict(sorted(model.categories.items()))
+    texts = [
+        _encoded(text, "value", "change it") for values in categories.values() for text in values
+    ]
     description = _Description(
         config=model.config,
         n_features=model.n_features,
@@ -199,6 +238,8 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         training=model.training,
         flag_rates=model.flag_rates,
         settings=settings,
+        categories=tuple((j, len(values)) for j, values in categories.items()),
+        value_bytes=sum(map(len, texts)),
     )
     if settings["id_column"] is not None:
         _encoded(settings["id_column"])
@@ -210,15 +251,21 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
     }
     for f in fields(FeatureSummary):
         parts[f"features.{f.name}"] = [getattr(model.features, f.name)]
-    for owner in ("scaler", "decoder"):
+    if categories:
+        parts["categories.value_bytes"] = [np.frombuffer(b"".join(texts), dtype=np.uint8)]
+        parts["categories.value_ends"] = [np.cumsum([len(text) for text in texts], dtype=np.int64)]
+    for owner in ("scaler", "decoder", "associations"):
         values = [getattr(member, owner) for member in model.members]
         for f in fields(values[0]):
-            parts[f"members.{owner}.{f.name}"] = [getattr(value, f.name) for value in values]
+            parts[f"members.{owner}.{f.name}"] = [
+                np.asarray(getattr(value, f.name)) for value in values
+            ]
     for name in description.shapes:
         if name not in parts:
             stacked = [np.asarray(getattr(m, name.partition(".")[2])) for m in model.members]
             parts[name] = stacked
-    write_arrays(path, description.to_json(), description.shapes, parts)
+    shapes = description.shapes
+    write_arrays(path, description.to_json(), shapes, {name: parts[name] for name in shapes})
 
 
 def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any]]:
@@ -281,14 +328,27 @@ def _id_column(value: Any) -> str | None:
     return str(value)
 
 
-def _encoded(name: str) -> bytes:
-    """A name in UTF-8; half of a surrogate pair, which has no encoding, raises an error."""
+def _category_counts(raw: Any, n_features: Any) -> tuple[tuple[int, int], ...]:
+    """The features that are categories, increasing, each with its number of values."""
+    pairs = tuple(tuple(_checked(n, int) for n in _checked(pair, list)) for pair in raw)
+    features = [pair[0] for pair in pairs]
+    if (
+        not all(len(pair) == 2 and 0 <= pair[1] <= MOST_VALUES for pair in pairs)
+        or features != sorted(set(features))
+        or (features and not 0 <= features[0] <= features[-1] < _checked(n_features, int))
+    ):
+        raise ValueError("impossible categories")
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def _encoded(name: str, kind: str = "column name", remedy: str = "rename the column") -> bytes:
+    """A text in UTF-8; half of a surrogate pair, which has no encoding, raises an error."""
     try:
         return name.encode()
     except UnicodeEncodeError:
         shown = name[:60].encode("ascii", "backslashreplace").decode()
         raise InputError(
-            f"the column name '{shown}' is not valid Unicode and cannot be saved; rename the column"
+            f"the {kind} '{shown}' is not valid Unicode and cannot be saved; {remedy}"
         ) from None
 
 
@@ -302,19 +362,34 @@ def _checked(value: Any, kind: type) -> Any:
     return value
 
 
-def _feature_names(arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
-    content, ends = arrays["features.name_bytes"].tobytes(), arrays["features.name_ends"]
+def _texts(content: bytes, ends: NDArray[np.int64], what: str) -> tuple[str, ...]:
+    """Texts that stand one after the other, and end there."""
+    if not len(ends) and not content:
+        return ()
     starts = np.concatenate([[0], ends[:-1]])
     if (ends < starts).any() or ends[-1] != len(content) or ends[0] < 0:
-        raise ModelFileError("the names of the features are damaged")
+        raise ModelFileError(f"the {what} are damaged")
     try:
         names = tuple(
             content[start:end].decode()
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
         )
     except UnicodeDecodeError:
-        raise ModelFileError("a name of a feature is not valid UTF-8") from None
+        raise ModelFileError(f"one of the {what} is not valid UTF-8") from None
     return names
+
+
+def _categories(
+    description: _Description, arrays: dict[str, NDArray[Any]]
+) -> dict[int, tuple[str, ...]]:
+    if not description.categories:
+        return {}
+    content = arrays["categories.value_bytes"].tobytes()
+    texts = iter(_texts(content, arrays["categories.value_ends"], "values of categories"))
+    found = {j: tuple(next(texts) for _ in range(count)) for j, count in description.categories}
+    if any(len(set(values)) < len(values) for values in found.values()):
+        raise ModelFileError("a category has the same value twice")
+    return found
 
 
 def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> FittedModel:
@@ -324,6 +399,20 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
     def part(prefix: str, kind: type, index: Any = ()) -> dict[str, Any]:
         names = [f.name for f in fields(kind) if prefix + f.name in arrays]
         return {name: arrays[prefix + name][index] for name in names}
+
+    n_values = description.n_values
+
+    def associations(i: int) -> Associations:
+        none = Associations.none(description.n_features)
+        if not description.categories:
+            return none
+        values = part("members.associations.", Associations, i)
+        values["n_rows"] = int(values["n_rows"])
+        return Associations(
+            categories=np.array(list(n_values), dtype=np.int64),
+            n_values=np.array(list(n_values.values()), dtype=np.int64),
+            **values,
+        )
 
     members = []
     for i in range(int(config.n_members)):
@@ -335,15 +424,21 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
                     **part("members.scaler.", SCALERS[config.scaling], i)
                 ),
                 decoder=DECODERS[config.decoder](**part("members.decoder.", Decoder, i)),
+                associations=associations(i),
                 **values,
             )
         )
     return FittedModel(
         config=config,
-        feature_names=_feature_names(arrays),
+        feature_names=_texts(
+            arrays["features.name_bytes"].tobytes(),
+            arrays["features.name_ends"],
+            "names of the features",
+        ),
         members=tuple(members),
         features=FeatureSummary(**part("features.", FeatureSummary)),
         calibration=Calibration(description.calibration_kind, **part("calibration.", Calibration)),
         training=description.training,
         flag_rates=description.flag_rates,
+        categories=_categories(description, arrays),
     )

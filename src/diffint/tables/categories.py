@@ -1,7 +1,7 @@
 """Columns of text as categories: which columns are categories, and the codes of their cells.
 
-A category has a fixed list of values, those of the training rows. A cell becomes the position of its
-value in the list, a missing one NaN, and a value that is not in the list the length of the list.
+A category has a fixed list of values, those of the training rows. A cell becomes the position of
+its value in the list, a missing one NaN, and a value that is not in the list the list's length.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import MOST_VALUES
 from ..core.errors import InputError, InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 
-# More values than this are not learned one by one.
-MOST_VALUES = 200
 _IDENTIFYING_SHARE = 0.5  # a text column with more different values than this share of its rows
 
 Values = tuple[str, ...]
@@ -61,7 +60,8 @@ def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values
         if unknown:
             raise InputError(f"categories names {listed(unknown)}, which the table does not have")
     found: dict[int, Values] = {}
-    ignored, crowded = [], []
+    ignored: list[str] = []
+    crowded: list[str] = []
     for j, name in enumerate(names):
         column = frame.iloc[:, j]
         if not (is_text(column) if named is None else name in named):
@@ -76,15 +76,15 @@ def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values
         found[j] = values
     if ignored:
         warn(
-            f"{counted(len(ignored), 'column')} of text with nearly as many different values as rows "
-            f"{'is' if len(ignored) == 1 else 'are'} ignored, like identifiers: {listed(ignored)}; "
-            "leave such columns out, or turn them into numbers or a few values",
+            f"{counted(len(ignored), 'column')} of text with nearly as many different values as "
+            f"rows {'is' if len(ignored) == 1 else 'are'} ignored, like identifiers: "
+            f"{listed(ignored)}; leave such columns out, or turn them into numbers or a few values",
             InputWarning,
         )
     if crowded:
         warn(
-            f"only the {MOST_VALUES} most common values are learned of {listed(crowded)}; all others "
-            "count as new: join rare values if they should not",
+            f"only the {MOST_VALUES} most common values are learned of {listed(crowded)}; all "
+            "others count as new: join rare values if they should not",
             InputWarning,
         )
     return found

@@ -112,9 +112,9 @@ def fit_curve(column: Vector) -> Curve | None:
 def category_curve(share: Vector, strength: float) -> Curve | None:
     """The positions of the codes 0, 1, … of a category; None for fewer than two values.
 
-    share: (values,) of the rows; strength: how much the other columns depend on the category, from 0
-    to 1. Every value takes as much of the range from −strength to strength as it has rows. The code
-    after the last, of a value that training rows do not have, is as far away as possible.
+    share: (values,) of the rows; strength: how much the other columns depend on the category, from
+    0 to 1. Every value takes as much of the range from −strength to strength as it has rows. The
+    code after the last, of a value that training rows do not have, is as far away as possible.
     """
     if len(share) < 2:
         return None

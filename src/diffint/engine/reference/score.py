@@ -35,8 +35,8 @@ def parts(model: FittedModel, x: NDArray[Any]) -> Array:
 def member_parts(config: Config, member: Member, x: NDArray[Any]) -> Array:
     """One member's errors and distances, divided by the number of features. → (rows, features)
 
-    The surprise of categories is added. Missing cells count as `missing_parts` says; or, if they are ignored, the mean is over the
-    present features.
+    The surprise of categories is added. Missing cells count as `missing_parts` says; or, if they
+    are ignored, the mean is over the present features.
     """
     target = member.scaler.target(x, config.error)
     error = np.abs(target.astype(np.float64) - reconstruction(config, member, x))

@@ -25,6 +25,10 @@ def changes_text(nearest: NearestNormal, row: int) -> str:
 
 
 def _change(nearest: NearestNormal, change: Change) -> str:
+    if change.feature in nearest.categories:
+        before, after = (shown_name(str(value)) for value in nearest.values_of(change))
+        name = shown_name(nearest.feature_names[change.feature])
+        return f"{name} were {after} (instead of {before})"
     way = "decreased" if change.suggested < change.value else "increased"
     name = shown_name(nearest.feature_names[change.feature])
     after = exact_number(change.suggested)

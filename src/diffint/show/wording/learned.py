@@ -7,7 +7,7 @@ import numpy as np
 from ...core.formatting import counted, distinct_numbers, percent, shown_name
 from ...core.model import FittedModel
 from ...explain.global_explanation import GlobalExplanation
-from .ranges import range_text
+from .ranges import range_text, values_text
 
 
 def stored_rows(model: FittedModel) -> str:
@@ -77,6 +77,11 @@ def constraint_text(learned: GlobalExplanation, unit: int, j: int) -> str:
     )
     if np.isnan(lower):
         return "no value in training"
+    if j in learned.categories:
+        values = learned.categories[j]
+        if not (binds_below or binds_above):
+            return "any value seen in training"
+        return values_text(values, lower, upper)
     low, up = distinct_numbers(lower, upper)
     if lower == upper:
         return f"exactly {low}"

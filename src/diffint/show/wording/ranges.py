@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ...core.formatting import counted
+import math
+from collections.abc import Sequence
+
+from ...core.formatting import counted, shown_name
 
 
 def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
@@ -15,6 +18,18 @@ def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
     sample = "" if counted_rows == n_rows else "a sample of "
     of_all = f"{sample}{counted(counted_rows, 'training row')}"
     return f"{box_rows:,} of {of_all} {'fits' if box_rows == 1 else 'fit'} it"
+
+
+def values_text(values: Sequence[str], lower: float, upper: float, most: int = 6) -> str:
+    """The values of a category whose positions lie in a range: ``one of Ideal, Premium``."""
+    found = values[max(math.ceil(lower), 0) : math.floor(upper) + 1]
+    if not found:
+        return "any known value"
+    shown = [shown_name(value) for value in found[:most]]
+    if len(found) == 1:
+        return shown[0]
+    more = f" or {len(found) - most} more" if len(found) > most else ""
+    return f"one of {', '.join(shown)}{more}"
 
 
 def range_text(

@@ -8,7 +8,7 @@ from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from .ranges import range_text, rows_inside
+from .ranges import range_text, rows_inside, values_text
 
 
 def headline(why: LocalExplanation, row: int) -> str:
@@ -44,6 +44,8 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     if np.isnan(value):
         return f"{name} is missing, {_others_missing(why, j)}; {_carries(why, row, j)}"
     share = _carries(why, row, j)
+    if j in why.categories:
+        return f"{name} {_category(why, row, j)}; {share}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
     side = int(why.side[row, j])
@@ -61,6 +63,30 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     one_sided = binds_below != binds_above
     kind = "value" if lower == upper else "limit" if one_sided else "range"
     return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
+
+
+def _category(why: LocalExplanation, row: int, j: int) -> str:
+    """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
+    values, code = why.categories[j], int(why.value[row, j])
+    if not 0 <= code < len(values):
+        return "has a value that no training row has"
+    start = f"= {shown_name(values[code])}"
+    other, n_rows, n_same = why.clashes[j][row]
+    if other >= 0 and n_rows and n_same < n_rows / 2:
+        have = "none" if n_same == 0 else f"{n_same:,}"
+        return f"{start}, as {have} of the {n_rows:,} training rows with {_alike(why, row, other)}"
+    lower, upper = why.lower[row, j], why.upper[row, j]
+    if why.side[row, j] == 0 or np.isnan(lower):
+        return start
+    return f"{start} is not {values_text(values, lower, upper)}, as {_peers(why, row, j)}"
+
+
+def _alike(why: LocalExplanation, row: int, j: int) -> str:
+    """The value of a feature that other rows share, or nearly share if it is a number."""
+    name, value = shown_name(why.feature_names[j]), why.value[row, j]
+    if j in why.categories:
+        return f"{name} = {shown_name(why.categories[j][int(value)])}"
+    return f"{name} near {number(value)}"
 
 
 def _carries(why: LocalExplanation, row: int, j: int) -> str:
@@ -85,6 +111,9 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
         share = percent(why.share[row, j])
         if np.isnan(why.value[row, j]):
             parts.append(f"{printable(why.feature_names[j])} missing ({share})")
+            continue
+        if j in why.categories:
+            parts.append(f"{printable(why.feature_names[j])} {_category(why, row, j)} ({share})")
             continue
         lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
         value, low, up = distinct_numbers(why.value[row, j], lower, upper)
