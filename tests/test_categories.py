@@ -1,0 +1,203 @@
+"""Columns of text: fitted, scored, explained, saved and bounded like numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diffint import DiffInt
+from diffint.core.errors import InputError, InputTypeError, InputWarning
+from diffint.engine.reference import score
+
+from .conftest import QUICK, make_rows
+
+
+def make_table(n_rows=400, seed=0):
+    """A colour that decides the size, a shop that has nothing to do with either."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, n_rows)
+    return pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue"])[kind],
+            "size": 5.0 * kind + rng.normal(size=n_rows),
+            "shop": rng.choice(["north", "south"], n_rows),
+            "age": rng.normal(size=n_rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def detector(table):
+    return DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
+
+
+def test_a_value_that_does_not_go_with_the_rest_is_flagged_and_named(detector):
+    rows = make_table(60, seed=1)
+    blue = rows[rows["colour"] == "blue"].iloc[:10]
+    swapped = blue.assign(colour="red")
+    assert (detector.p_values(swapped) <= 0.02).mean() >= 0.9
+    assert (detector.p_values(blue) > 0.02).mean() >= 0.8
+    why = detector.explain(swapped)
+    assert "colour = red, as none of the" in why.text(0)
+    assert "training rows with size near" in why.text(0)
+
+
+def test_a_new_value_is_an_anomaly_by_itself(detector, table):
+    rows = table.iloc[:20].assign(colour="pink")
+    assert (detector.p_values(rows) <= 1 / 200).all()
+    assert "colour has a value that no training row has" in detector.explain(rows).text(0)
+
+
+def test_a_rarer_value_is_more_anomalous():
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(["often", "rarely", "hardly"], p=[0.9, 0.08, 0.02], size=1000)
+    table = pd.DataFrame({"kind": kinds, "number": rng.normal(size=1000)})
+    detector = DiffInt(n_units=40, epochs=20, n_members=3, random_state=0).fit(table)
+    rows = pd.DataFrame({"kind": ["often", "rarely", "hardly"], "number": 0.0})
+    assert (np.diff(detector.anomaly_score(rows)) > 0).all()
+
+
+def test_parts_sum_to_the_score_and_are_those_of_the_definition(detector):
+    rows = make_table(50, seed=2)
+    rows.loc[3, "colour"], rows.loc[4, "shop"], rows.loc[5, "size"] = "pink", None, np.nan
+    x = detector._read(rows)
+    why = detector.explain(rows)
+    np.testing.assert_allclose(why.share.sum(axis=1), 1.0)
+    np.testing.assert_allclose(
+        why.share * why.score[:, None], score.parts(detector.model_, x), rtol=1e-4, atol=1e-5
+    )
+    assert np.array_equal(why.score, detector.anomaly_score(rows))
+
+
+def test_a_saved_detector_gives_the_same_results(detector, tmp_path):
+    rows = make_table(30, seed=3)
+    detector.save(tmp_path / "m")
+    loaded = DiffInt.load(tmp_path / "m")
+    assert np.array_equal(loaded.anomaly_score(rows), detector.anomaly_score(rows))
+    assert loaded.explain(rows).text() == detector.explain(rows).text()
+    assert loaded.model_.categories == detector.model_.categories
+
+
+def test_suggestions_are_values_of_the_training_table(detector):
+    rows = make_table(40, seed=4).assign(colour="pink")
+    nearest = detector.nearest_normal(rows)
+    changes = nearest.to_frame()
+    colours = changes[changes["feature"] == "colour"]
+    assert len(colours) >= 30
+    assert set(colours["suggested"]) <= {"red", "green", "blue"}
+    assert set(colours["value"]) == {"a new value"}
+    assert "colour were" in nearest.text(0)
+
+
+def test_frames_and_patterns_name_the_values(detector, table):
+    frame = detector.explain(table.iloc[:5]).to_frame()
+    values = set(frame.loc[frame["feature"] == "shop", "value"])
+    assert values <= {"north", "south"}
+    text = detector.explain_global().text(n_units=20)
+    assert "colour" in text
+    assert any(colour in text for colour in ("red", "green", "blue"))
+
+
+def test_region_bounds_hold(detector):
+    rows = make_table(300, seed=5)
+    x = detector._read(rows)
+    scores = detector.anomaly_score(rows)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        a, b = x[rng.integers(0, len(x), 2)]
+        lower, upper = np.minimum(a, b), np.maximum(a, b)
+        inside = ((x >= lower) & (x <= upper)).all(axis=1)
+        bounds = detector.certify_region(lower, upper)
+        assert (scores[inside] >= bounds.lower).all()
+        assert (scores[inside] <= bounds.upper).all()
+
+
+def test_missing_cells_and_empty_texts_are_missing(detector, table):
+    rows = pd.concat([table.iloc[:1]] * 3, ignore_index=True)
+    rows["colour"] = [None, "", "  "]
+    assert len(set(detector.anomaly_score(rows))) == 1
+    assert "colour is missing" in detector.explain(rows.iloc[1:2]).text(0, n_reasons=4)
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "object"])
+def test_every_kind_of_text_column(kind, table, detector):
+    table = table.astype({"colour": kind})
+    again = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
+    assert np.array_equal(again.anomaly_score(table), detector.anomaly_score(table))
+
+
+def test_categories_only():
+    rng = np.random.default_rng(0)
+    first = rng.choice(["a", "b", "c"], 300)
+    table = pd.DataFrame({"one": first, "two": np.char.upper(first.astype(str))})
+    detector = DiffInt(**QUICK).fit(table)
+    fine, wrong = detector.anomaly_score(pd.DataFrame({"one": ["a", "a"], "two": ["A", "B"]}))
+    assert wrong > 2 * fine
+
+
+def test_a_column_of_one_text(table):
+    detector = DiffInt(**QUICK).fit(table.assign(country="here"))
+    rows = table.iloc[:5].assign(country="elsewhere")
+    assert (detector.p_values(rows) <= 0.02).all()
+
+
+def test_numbers_named_as_categories(table):
+    table = table.assign(code=np.random.default_rng(0).integers(0, 4, len(table)))
+    detector = DiffInt(**QUICK, categories=["colour", "shop", "code"]).fit(table)
+    assert sorted(detector.model_.categories[4]) == ["0", "1", "2", "3"]
+
+
+def test_text_that_is_not_named_is_an_error(table):
+    with pytest.raises(InputTypeError, match="column 'shop' contains text"):
+        DiffInt(**QUICK, categories=["colour"]).fit(table)
+
+
+def test_unknown_names_are_an_error(table):
+    with pytest.raises(InputError, match="categories names color"):
+        DiffInt(**QUICK, categories=["color"]).fit(table)
+
+
+def test_identifiers_are_ignored_with_a_warning(table):
+    named = table.assign(name=[f"customer {i}" for i in range(len(table))])
+    with pytest.warns(InputWarning, match="like identifiers: name \\(400\\)"):
+        detector = DiffInt(**QUICK).fit(named)
+    assert np.isfinite(detector.anomaly_score(named)).all()
+
+
+def test_many_values_are_cut_with_a_warning(table):
+    many = pd.concat([table] * 4, ignore_index=True)
+    many["town"] = [f"town {i % 300}" for i in range(len(many))]
+    with pytest.warns(InputWarning, match="200 most common values"):
+        detector = DiffInt(**QUICK).fit(many)
+    assert len(detector.model_.categories[4]) == 200
+
+
+def test_mixed_types_in_a_column(table):
+    mixed = table.assign(code=np.array(["1", 2, 3.5, True] * 100, dtype=object))
+    detector = DiffInt(**QUICK).fit(mixed)
+    assert len(detector.model_.categories[4]) == 4
+
+
+def test_a_column_that_changed_its_kind(detector, table):
+    with pytest.raises(InputTypeError, match="'size' contains text"):
+        detector.anomaly_score(table.iloc[:5].assign(size="large"))
+    new = detector.p_values(table.iloc[:5].assign(colour=3.0))
+    assert (new <= 1 / 200).all()
+
+
+def test_an_array_has_no_categories(detector, table):
+    with pytest.raises(InputError, match="has no column names"):
+        DiffInt(**QUICK, categories=["x0"]).fit(make_rows())
+
+
+def test_numbers_alone_are_fitted_as_before():
+    rows = make_rows()
+    named = pd.DataFrame(rows, columns=list("abcde"))
+    assert np.array_equal(
+        DiffInt(**QUICK).fit(rows).anomaly_score(rows),
+        DiffInt(**QUICK, categories=[]).fit(named).anomaly_score(named),
+    )
