@@ -168,7 +168,10 @@ def _row_block(
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
-        rows = row_data(tuple(map(printable, scored.ids)), why, nearest)
+        notes = scored.notes or ("",) * len(scored.rows)
+        rows = row_data(
+            tuple(map(printable, scored.ids)), why, nearest, tuple(map(printable, notes))
+        )
     return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
 
 
