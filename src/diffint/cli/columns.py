@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,17 @@ class NumberColumns:
         """Add the rows of a batch; first: number of rows before it."""
         columns = [name for name in self._columns if name not in self._unusable]
         values, unusable = self._file.parsed(batch, columns, first)
+        for column in unusable:
+            if column.kind == "text" and self._had_numbers(column.name):
+                column = replace(column, kind="cells", ids=False)
+            self._unusable[column.name] = column
         self._parts.append((columns, values))
-        self._unusable |= {column.name: column for column in unusable}
+
+    def _had_numbers(self, name: str) -> bool:
+        """Whether a column that was usable until now has had any value."""
+        return any(
+            not np.isnan(values[:, columns.index(name)]).all() for columns, values in self._parts
+        )
 
     def leave_out(self) -> list[str]:
         """Leave out columns that are not numeric. → their names

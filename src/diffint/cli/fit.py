@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..core.config import PRESETS, SETTINGS
+from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
 from ..core.formatting import counted, number
 from ..core.scaling import SCALERS
@@ -225,7 +225,13 @@ def _settings(preset: str, **given: Any) -> dict[str, Any]:
     for name, value in chosen.items():
         if isinstance(value, str) and value.isdecimal():
             chosen[name] = int(value)
-    return PRESETS[preset].to_dict() | chosen
+    settings = PRESETS[preset].to_dict() | chosen
+    try:
+        Config(**settings)  # checks them before the table is read
+    except InputError as error:
+        name, _, problem = str(error).partition("=")
+        raise InputError(f"--{name.removeprefix('n_').replace('_', '-')}={problem}") from None
+    return settings
 
 
 def _other_columns(

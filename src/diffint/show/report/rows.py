@@ -19,13 +19,14 @@ def row_data(
     ids: tuple[str, ...],
     why: LocalExplanation,
     nearest: NearestNormal,
-    notes: tuple[str, ...],
+    notes: tuple[str, ...] = (),
 ) -> list[list[Any]]:
     """One list per row; features are given by their number.
 
     Its items: id, score, p-value, p-value as text, headline, reasons [[feature, text after its
     name], …], bars [[feature, side, share, value, range], …], share of the other features,
-    threshold / score, text of the nearest normal row, note.
+    threshold / score, text of the nearest normal row, and the note if there
+    are notes.
     """
     order = why.order
     return [
@@ -40,7 +41,7 @@ def row_data(
             _share(why.share[i, order[i, N_BARS:]].sum()),
             _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
             nearest.text(i).removeprefix(f"Row {i}"),
-            notes[i],
+            *notes[i : i + 1],
         ]
         for i, row_id in enumerate(ids)
     ]

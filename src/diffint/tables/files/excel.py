@@ -9,7 +9,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
@@ -218,23 +218,22 @@ def excel_writer(file: OutputFile, schema: Any) -> Iterator[Callable[[Any], None
             append([_cell(cell, j) for cell, j in zip(row, as_numbers, strict=True)])
 
     def append(values: list[Any]) -> None:
-        cells = []
-        for value in values:
-            cell = openpyxl.cell.WriteOnlyCell(sheet, value=value)
-            if isinstance(value, str):
-                cell.data_type = "s"  # also if it begins like a formula
-            cells.append(cell)
+        for j, value in enumerate(values):
+            if isinstance(value, str) and value[0] in "=#":  # else a formula, or an error
+                values[j] = openpyxl.cell.WriteOnlyCell(sheet, value=value)
+                values[j].data_type = "s"
         with errors_that_name("a temporary file"):
-            sheet.append(cells)
+            sheet.append(values)
 
     try:
         append([_cell(name, False) for name in schema.names])
         yield write
         book.save(file)
     finally:
-        unsaved = sheet._writer  # openpyxl removes its temporary file only when a book is saved
-        if unsaved is not None and not sheet.closed:
-            unsaved.cleanup()
+        if not sheet.closed:  # openpyxl removes its temporary file only when a book is saved
+            with suppress(Exception):
+                sheet.close()
+                sheet._writer.cleanup()
 
 
 def _are_numbers(column: list[Any]) -> bool:

@@ -18,7 +18,7 @@ def split_names(text: str, existing: Iterable[str]) -> list[str]:
     if text in existing:
         return [text]
     try:
-        cells = next(csv.reader([text], skipinitialspace=True), [""])
+        cells = next(csv.reader([text], skipinitialspace=True)) or [""]
     except csv.Error:
         return [text]
     return [cell.strip() for cell in cells]
