@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -61,13 +60,6 @@ def test_scores_in_a_workbook(run, payments, tmp_path, options):
     np.testing.assert_allclose([row[3] for row in rows[1:]], library_scores(payments), rtol=5.1e-6)
     assert {row[5] for row in rows[1:]} == {True, False}
     assert sheet.freeze_panes == "A2"
-
-
-def test_standard_output(payments, tmp_path):
-    command = [sys.executable, "-m", "diffint", "score", "m.diffint", "t.csv"]
-    command += ["--output-format", "xlsx", "--top", "2"]
-    done = subprocess.run(command, capture_output=True, cwd=payments, check=True)
-    assert len(list(openpyxl.load_workbook(io.BytesIO(done.stdout)).active.values)) == 3
 
 
 def test_text_is_never_a_formula_and_has_no_control_characters(run, payments, tmp_path):

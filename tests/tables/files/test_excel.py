@@ -92,18 +92,17 @@ def test_old_or_encrypted_workbooks(tmp_path, content, name):
         cells(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("row", ["99999999999", "-5", "x"])
-def test_rows_with_impossible_numbers(tmp_path, row):
+@pytest.mark.parametrize("row", ["99999999999", "x"])
+def test_rows_with_impossible_numbers(tmp_path, monkeypatch, row):
+    monkeypatch.setattr("diffint.tables.files.excel.MOST_ROWS", 20_000)
     path = saved(tmp_path / "t.xlsx", [["a"], [1], [2]])
     changed = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b'<row r="3"', f'<row r="{row}"'.encode()))
     (tmp_path / "t.xlsx").write_bytes(changed.getvalue())
-    try:
-        assert len(cells(path)) <= 2
-    except InputError as error:
-        assert "cannot be read as Excel" in str(error)
+    with pytest.raises(InputError, match="cannot be read as Excel"):
+        cells(path)
 
 
 def test_damaged_workbooks_are_read_or_refused(tmp_path):

@@ -27,7 +27,7 @@ def test_by_name(name, expected):
 
 def test_an_explicit_kind_overrides_the_name():
     assert format_of("a.csv", "parquet") == Format("parquet")
-    with pytest.raises(InputError, match="csv, tsv, parquet, arrow.* or xlsx"):
+    with pytest.raises(InputError, match=r"csv, tsv, parquet, arrow.* or xlsx"):
         format_of("a.csv", "ods")
 
 
