@@ -57,7 +57,7 @@ def test_all_unusable_columns_are_named_with_options_to_paste(fit, tmp_path):
     done = fit(diamonds())
     assert_refused(
         done,
-        "3 columns cannot be used: 'stone' (text, e.g. 'S0' in line 2), 'cut' (text, e.g. ",
+        "3 columns cannot be used: 'stone' (text, e.g. 'S0'), 'cut' (text, e.g. ",
         "and 'color, letter' (text, e.g. ",
         "if 'stone' has the ids of the rows",
     )
@@ -87,6 +87,17 @@ def test_columns_that_turn_to_text_late_are_named_too(fit, tmp_path, monkeypatch
     # A column of numbers with errors is not left out silently.
     done = fit(frame, "--numeric-only", "--ignore", "price")
     assert_refused(done, "1 column cannot be used: 'depth'", "--ignore depth")
+
+
+def test_a_hint_at_decimal_commas(run, payments, tmp_path):
+    semicolons = make_payments().to_csv(index=False, sep=";", decimal=",")
+    (tmp_path / "t.csv").write_text(semicolons)
+    fit = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "--id", "payment")
+    score = ("score", payments / "m.diffint", tmp_path / "t.csv")
+    for command in (fit, (*fit, "--numeric-only"), score):
+        done = run(*command, "--separator", ";")
+        assert_refused(done, "2 columns cannot be used: 'age' ", "then add --decimal ,)")
+    assert run(*score, "--decimal", ",").code == 0
 
 
 def test_only_numeric_columns(fit, tmp_path):

@@ -34,12 +34,12 @@ def check_columns(table: TableFile, names: Sequence[str], needed_by: str) -> Non
     if missing:
         unknown_first = sorted(table.columns, key=lambda name: name in names)
         shown = [f"{name!r}{did_you_mean(name, unknown_first)}" for name in missing[:5]]
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        shown += [f"{len(missing) - 5} more"] if len(missing) > 5 else []
         existing = [repr(name) for name in unknown_first[:5]] or ["none"]
         others = ", …" if len(table.columns) > 5 else ""
         raise InputError(
             f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that "
-            f"{needed_by}: {listed(shown)}{more}; it has {listed(existing)}{others}"
+            f"{needed_by}: {listed(shown)}; it has {listed(existing)}{others}"
             f"{table.hint()}"
         )
 
@@ -110,9 +110,13 @@ class NumberColumns:
     def leave_out(self) -> list[str]:
         """Leave out columns that are not numeric. → their names
 
-        A column of numbers with wrong cells is numeric.
+        A column of numbers with wrong cells is numeric, and so is one with decimal commas.
         """
-        names = [name for name, column in self._unusable.items() if not column.of_numbers]
+        names = [
+            name
+            for name, column in self._unusable.items()
+            if not (column.of_numbers or column.has_decimal_comma)
+        ]
         self._columns = [name for name in self._columns if name not in names]
         for name in names:
             del self._unusable[name]
@@ -139,7 +143,7 @@ class NumberColumns:
         file, names = self._file, [column.name for column in unusable]
         text = f"{file.name}: {file.listed(unusable)}"
         if len(unusable) == len(self._columns):
-            return f"{text}; no other column is left to learn from{file.hint()}"
+            return f"{text}; no other column is left to learn from{file.hint(unusable)}"
         wrong_cells = [column for column in unusable if column.of_numbers]
         if len(wrong_cells) == len(unusable):
             text += "; correct the cells, or leave"
@@ -149,13 +153,13 @@ class NumberColumns:
             text += "; leave"
         text += " it out with: " if len(names) == 1 else " them out with: "
         if len(names) > _MANY and not wrong_cells:
-            return f"{text}--numeric-only{file.hint()}"
+            return f"{text}--numeric-only{file.hint(unusable)}"
         ids = next((column.name for column in unusable if column.ids), None)
         if ids is None or has_ids:
-            return text + f"--ignore {option_value(names)}{file.hint()}"
+            return text + f"--ignore {option_value(names)}{file.hint(unusable)}"
         others = [name for name in names if name != ids]
         ignore = f" --ignore {option_value(others)}" if others else ""
         return text + (
             f"--id {option_value([ids])}{ignore} (if {ids!r} has the ids of the rows; else use "
-            f"--ignore for it too){file.hint()}"
+            f"--ignore for it too){file.hint(unusable)}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,14 +36,22 @@ class UnusableColumn:
         """Whether it is a column of numbers, apart from some cells."""
         return self.kind in ("cells", "infinite")
 
-    def brief(self, where: Callable[[int], str]) -> str:
-        """Name and problem, for a list; where: from a row to ``in line 3``."""
+    @property
+    def has_decimal_comma(self) -> bool:
+        """Whether its first wrong cell is a number with a decimal comma, and not 1,234."""
+        return re.fullmatch(r"\s*-?\d+,(\d{1,2}|\d{4,})\s*", self.value) is not None
+
+    def brief(self, where: Callable[[int], str], alone: bool) -> str:
+        """Name and problem, for a list.
+
+        where: from a row to ``in line 3``; alone: whether it is the only one in the list.
+        """
         if self.kind == "cells":
             problem = f"{self.value!r} {where(self.row)} is not a number"
         elif self.kind == "infinite":
             problem = f"infinite {where(self.row)}"
         elif self.kind == "text":
-            problem = f"text, e.g. {self.value!r} {where(self.row)}"
+            problem = f"text, e.g. {self.value!r}" + (f" {where(self.row)}" if alone else "")
         else:
             problem = f"type {self.value}"
         return f"{self.name!r} ({problem})"

@@ -132,10 +132,10 @@ class TableFile:
         if len(unusable) == 1:
             remedy = "convert it to numbers" if convert else _CORRECT_THE_CELL
             problem = unusable[0].sentence(self.where)
-            raise InputError(f"{self.name}: {problem}; {remedy}{self.hint()}")
+            raise InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
         raise InputError(
             f"{self.name}: {self.listed(unusable)}; correct the cells, or leave them empty if the "
-            "values are missing"
+            f"values are missing{self.hint(unusable)}"
         )
 
     def parsed(
@@ -146,7 +146,8 @@ class TableFile:
 
     def listed(self, unusable: Sequence[UnusableColumn]) -> str:
         """``2 columns cannot be used: 'cut' (text, e.g. 'Ideal') and …``"""
-        shown = [column.brief(self.where) for column in unusable[:_MOST_LISTED]]
+        alone = len(unusable) == 1
+        shown = [column.brief(self.where, alone) for column in unusable[:_MOST_LISTED]]
         more = len(unusable) - len(shown)
         shown += [f"{more:,} more"] if more else []
         return f"{counted(len(unusable), 'column')} cannot be used: {listed(shown)}"
@@ -260,8 +261,10 @@ class TableFile:
                 )
             seen.add(name)
 
-    def hint(self) -> str:
-        """A hint at a wrong separator if the table has only one column."""
+    def hint(self, unusable: Sequence[UnusableColumn] = ()) -> str:
+        """A hint at decimal commas, or at a wrong separator if the table has only one column."""
+        if self.options.decimal == "." and any(column.has_decimal_comma for column in unusable):
+            return " (are there decimal commas? then add --decimal ,)"
         if not self.format.is_text or len(self.columns) != 1:
             return ""
         for sign, shown in _SEPARATORS.items():
