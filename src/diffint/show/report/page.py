@@ -168,7 +168,8 @@ def _row_block(
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
-        rows = row_data(tuple(map(printable, scored.ids)), why, nearest)
+        ids, notes = tuple(map(printable, scored.ids)), tuple(map(printable, scored.notes))
+        rows = row_data(ids, why, nearest, notes)
     return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
 
 
