@@ -73,6 +73,13 @@ def _whole_or(*words: str, **limits: int) -> Callable[[str, object], int | str]:
     return check
 
 
+def _share_or_auto(name: str, value: object) -> float | str:
+    """The check of a share below one half, or 'auto'."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    return check_real(name, value, at_least=0.0, below=0.5, otherwise="'auto'")
+
+
 # Beyond these limits every edge is a step, or no interval has an edge; 1/τ must fit float32.
 _TEMPERATURE = partial(check_real, at_least=1e-9, below=1e9)
 _POSITIVE = partial(check_real, above=0.0)
@@ -221,6 +228,15 @@ class Config:
         "Rows whose scores set the threshold: those that each member left out, one common "
         "holdout, or the training rows.",
         "'training' uses every row for training, but its p-values are optimistic.",
+    )
+    suspected_share: float | str = _setting(
+        0.0,
+        "float or 'auto'",
+        _share_or_auto,
+        "Share of the rows to leave out because they may be anomalies: those with the highest "
+        "scores by members that were not trained on them; 'auto' leaves out the rows that stand "
+        "out clearly.",
+        "Set it, or use 'auto', if the table may contain anomalies that are not marked.",
     )
 
     def __post_init__(self) -> None:

@@ -1,0 +1,112 @@
+"""Finds the rows of a table that may be anomalies, so that a detector is not trained on them.
+
+A row is suspicious if it is far from the nearest of a few other rows, drawn at random. Few: a
+network, or the nearest of all rows, would know each of several similar anomalies by the others, but
+among eight rows there is rarely another one of a rare kind, and often one of every common kind. The
+search is repeated with rows drawn from the least suspicious only, so that anomalies do not vouch
+for each other, and at last with more rows, which show smaller deviations. A row is never compared
+with itself or with a row of its group. No network is trained; benchmarks/contamination.py compares.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError
+from ..core.formatting import counted
+from ..core.scaling import fit_scaler
+from ..decide.beyond_chance import stand_out
+from .pipeline import Task
+from .row_groups import find_row_groups
+from .sampling import Rows, at_most
+
+_FEWEST_ROWS = 10
+_FEW_DRAWN, _DRAWN_SHARE, _MOST_DRAWN = 8, 0.2, 256  # rows to compare with
+_COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 800, 10, 100
+_TRUSTED_SHARE = 0.7  # the least suspicious rows, from which others are drawn
+_LEAST_DEVIATION = 1e-6  # scaled
+_BLOCK_CELLS = 4_000_000
+_STREAM = 2**32 - 1  # of random numbers; none that a fit uses
+
+Floats = NDArray[np.float64]
+
+
+def find_suspects(task: Task, share: float | str) -> NDArray[np.bool_]:
+    """The rows of a task to leave out. → (rows,)
+
+    share: of the rows that are neither marked nor blank; "auto" for those that stand out.
+    """
+    suspects = np.zeros(len(task.x), dtype=bool)
+    if share == 0.0:
+        return suspects
+    usable = np.flatnonzero(~task.anomalies & ~np.isnan(task.x).all(axis=1))
+    if len(usable) < _FEWEST_ROWS:
+        raise InputError(
+            f"{counted(len(usable), 'row')} are too few to find suspects among them, which takes "
+            f"at least {_FEWEST_ROWS}; use suspected_share=0"
+        )
+    x = task.x[usable]
+    groups = find_row_groups(x).codes if task.groups is None else task.groups[usable]
+    rng = np.random.default_rng(
+        # Not spawned: the fit draws the same numbers with and without a search.
+        np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
+    )
+    scores = suspicion(x, groups, rng)
+    if isinstance(share, str):
+        chosen = np.flatnonzero(stand_out(scores, tail="normal"))
+    else:
+        chosen = np.argsort(-scores, kind="stable")[: round(share * len(usable))]
+    suspects[usable[chosen]] = True
+    return suspects
+
+
+def suspicion(x: NDArray[Any], groups: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+    """How suspicious rows are, high if much. x: (rows, features); groups: (rows,) → (rows,)"""
+    rows = _comparable(x)
+    trusted = np.arange(len(rows))
+    n_trusted = max(int(_TRUSTED_SHARE * len(rows)), 2)
+    for _ in range(2):
+        distances = _mean_distances(rows, trusted, _FEW_DRAWN, groups, rng)
+        trusted = np.argsort(distances, kind="stable")[:n_trusted]
+    many = min(max(int(_DRAWN_SHARE * n_trusted), 2), _MOST_DRAWN)
+    parts = [_mean_distances(rows, trusted, count, groups, rng) for count in (_FEW_DRAWN, many)]
+    return np.asarray(sum(part / max(part.mean(), 1e-300) for part in parts))
+
+
+def _comparable(x: NDArray[Any]) -> Floats:
+    """Rows scaled and weighted as kept rows are; missing cells get the median. x: (rows, features)
+
+    Features without any value are left out.
+    """
+    scaler = fit_scaler(x, "adaptive")
+    rows = scaler.target(x, "unclipped")[:, scaler.seen].astype(np.float64)
+    rows = np.where(np.isnan(rows), np.nanmedian(rows, axis=0), rows)
+    return np.asarray(rows / np.sqrt(np.maximum(rows.std(axis=0), _LEAST_DEVIATION)))
+
+
+def _mean_distances(
+    rows: Floats, pool: Rows, count: int, groups: NDArray[np.intp], rng: np.random.Generator
+) -> Floats:
+    """Mean L1 distance of each row to the nearest of `count` rows, drawn from a pool repeatedly."""
+    count = min(count, max(len(pool) // 2, 1))
+    n_repeats = min(max(_COMPARISONS // count, _FEWEST_REPEATS), _MOST_REPEATS)
+    total, times = np.zeros(len(rows)), np.zeros(len(rows))
+    for _ in range(n_repeats):
+        drawn = at_most(pool, count, rng)
+        others = ~np.isin(groups, groups[drawn])
+        total[others] += _nearest(rows[others], rows[drawn])
+        times[others] += 1
+    return total / np.maximum(times, 1)
+
+
+def _nearest(rows: Floats, drawn: Floats) -> Floats:
+    """L1 distance of each row to the nearest drawn one. (rows,)"""
+    from scipy.spatial.distance import cdist
+
+    step = max(_BLOCK_CELLS // len(drawn), 1)
+    blocks = (rows[start : start + step] for start in range(0, len(rows), step))
+    nearest = [cdist(block, drawn, "cityblock").min(axis=1) for block in blocks]
+    return np.concatenate(nearest) if nearest else np.empty(0)
