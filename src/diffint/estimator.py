@@ -181,11 +181,9 @@ array([ 1, -1])
 
     def _fit(self, X: Any, anomalies: Any, groups: Any, every_row: bool = False) -> Split:
         """Fit; every_row: each row is left out by some member. → the rows of each member"""
-        from dataclasses import replace
-
         from .fit.pipeline import Task, fit_and_split
         from .fit.progress import announced_fit
-        from .fit.suspects import find_suspects
+        from .fit.suspects import without_suspects
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
@@ -205,7 +203,7 @@ array([ 1, -1])
         device = resolve_device(self.device, elements)
         task = Task(table, mask, seed, codes, every_row=every_row)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
-            task = replace(task, suspects=find_suspects(task, config.suspected_share))
+            task = without_suspects(task, config.suspected_share)
             model, split = fit_and_split(
                 task,
                 names_of(self),

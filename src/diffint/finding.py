@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.checks import resolve_jobs
+from .core.checks import check_count, resolve_jobs
 from .core.errors import InputError
 from .core.formatting import counted
-from .core.row_labels import index_of
+from .core.row_labels import index_for, index_of
 from .decide.beyond_chance import stand_out
 from .estimator import DiffInt
 
 if TYPE_CHECKING:
     import pandas
 
+    from .explain.local_explanation import LocalExplanation
+
 _FEWEST_ROWS = 10
-_FALSE_DISCOVERY_RATE = 0.1
+_FALSE_DISCOVERY_RATE, _CAUTION = 0.1, 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +57,16 @@ class AnomaliesFound:
     def beyond_chance(self) -> NDArray[np.bool_]:
         """(rows,) whether a row's score is higher than chance explains.
 
-        Above their median, scores of ordinary rows are assumed to fall off at least as fast as an
-        exponential distribution through the median and the upper quartile of all scores. The
-        procedure of Benjamini and Hochberg on the resulting probabilities chooses the rows, such
-        that about one in ten of them is expected to be an ordinary row. `p_values` would not do:
-        none of n rows has one below 1 / n, so that a handful of anomalies could not be told from
-        the highest scores of ordinary rows. In a table with very heavy tails the number is too
-        large, and anomalies that score like ordinary rows are not counted.
+        Above their median, the logarithms of ordinary rows' scores are assumed to fall off at least
+        as fast as a normal distribution, with a scale a quarter larger than their median and upper
+        quartile say. The procedure of Benjamini and Hochberg on the resulting probabilities
+        chooses the rows, such that about one in ten of them is expected to be an ordinary row.
+        `p_values` would not do: none of n rows has one below 1 / n, so that a handful of anomalies
+        could not be told from the highest scores of ordinary rows. In a table with heavy tails the
+        number is too large, and anomalies that score like ordinary rows are not counted.
         """
-        return stand_out(self.scores, false_discovery_rate=_FALSE_DISCOVERY_RATE)
+        logarithms = np.log(np.maximum(self.scores, np.finfo(np.float64).tiny))
+        return stand_out(logarithms, _CAUTION, _FALSE_DISCOVERY_RATE)
 
     @property
     def n_beyond_chance(self) -> int:
@@ -84,6 +87,30 @@ class AnomaliesFound:
             index=self.index,
         )
         return frame.iloc[self.order]
+
+    def explain(self, X: Any, n_rows: int = 10) -> LocalExplanation:
+        """Why the rows with the highest scores have them, highest first.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            The table that was searched.
+        n_rows : int, default=10
+            How many rows to explain at most.
+        """
+        from .explain.local_explanation import explain_rows
+
+        detector = self.detector
+        table, top = detector._read(X), self.order[: check_count(n_rows, "rows")]
+        if len(table) != len(self.scores):
+            raise InputError(
+                f"X has {counted(len(table), 'row')}, but {len(self.scores):,} were searched; pass "
+                "the same table"
+            )
+        jobs, index = resolve_jobs(detector.n_jobs), index_for(top, self.index, len(table))
+        why = explain_rows(detector.prepared, table[top], -detector.offset_, jobs, index)
+        # Most of these rows are known to some members; their scores are those without them.
+        return replace(why, score=self.scores[top], p_value=self.p_values[top])
 
     def text(self) -> str:
         """What was found, in one sentence."""

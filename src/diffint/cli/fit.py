@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+import pyarrow
 import typer
 from numpy.typing import NDArray
 
@@ -23,7 +24,8 @@ from .streaming import check_columns
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
-_RATE, _DEVICE = SETTINGS["false_positive_rate"], SETTINGS["device"]
+_RATE = SETTINGS["false_positive_rate"]
+_MOST_LISTED = 10  # suspects
 _HELD_OUT = 0.2  # share of the rows for measuring accuracy if anomalies are known
 
 
@@ -41,17 +43,8 @@ def fit(
         ),
     ] = None,
     id_column: arguments.Id = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column that is equal for rows that belong together (one subject, machine or "
-            "day), so that the threshold holds for new ones. Not a feature.",
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column to leave out; repeatable.")
-    ] = None,
+    group: arguments.Group = None,
+    ignore: arguments.Ignore = None,
     fpr: Annotated[float, typer.Option(help=_RATE.meaning)] = _RATE.default,
     preset: Annotated[
         str, typer.Option(metavar="NAME", help="Set of defaults: recommended or paper.")
@@ -59,14 +52,15 @@ def fit(
     decoder: Annotated[
         str | None, typer.Option(metavar="NAME", help=SETTINGS["decoder"].meaning)
     ] = None,
-    epochs: Annotated[
-        str | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
-    ] = None,
+    epochs: arguments.Epochs = None,
     kept_rows: Annotated[
         int | None, typer.Option(metavar="N", help=SETTINGS["kept_rows"].meaning + " 0 for none.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
-    device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
+    suspected_share: Annotated[
+        str | None, typer.Option(metavar="SHARE", help=SETTINGS["suspected_share"].meaning)
+    ] = None,
+    seed: arguments.Seed = 0,
+    device: arguments.Device = arguments.DEVICE.default,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     separator: arguments.Separator = None,
@@ -84,7 +78,7 @@ def fit(
         raise InputError("a model cannot be written to standard output; give a file with -o")
     check_not_an_input(output, table)
     check_writable(output)  # before the work, to fail early
-    settings = _settings(preset, decoder, epochs, kept_rows)
+    settings = _settings(preset, decoder, epochs, kept_rows, suspected_share)
     detector = DiffInt(
         **settings,
         false_positive_rate=fpr,
@@ -98,16 +92,10 @@ def fit(
         if label is not None and label in (id_column, group):
             other = "id" if label == id_column else "group"
             raise InputError(f"{label!r} cannot be both the label and the {other} column")
-        check_columns(file, ignore or [], "--ignore names")
-        unused = dict.fromkeys(ignore or [], "--ignore")
-        for column, option in ((id_column, "--id"), (group, "--group"), (label, "--label")):
-            if column is not None:
-                check_columns(file, [column], f"{option} names")
-                unused[column] = "the label" if option == "--label" else option
-        features = [column for column in file.columns if column not in unused]
-        if not features:
-            raise InputError(f"{file.name} has no column left to learn from")
-        rows = _read(file, features, label, group)
+        features, unused = choose_features(
+            file, ignore, {"--id": id_column, "--group": group, "--label": label}
+        )
+        rows = read_training_rows(file, features, label, group)
 
     import pandas
 
@@ -123,9 +111,16 @@ def fit(
     ]
     if training.n_known_anomalies:
         lines.append(f"Left out {counted(training.n_known_anomalies, 'known anomaly')}.")
+    if training.n_suspects:
+        numbers = [f"{i + 1:,}" for i in np.flatnonzero(detector.suspects_)[:_MOST_LISTED]]
+        more = training.n_suspects - len(numbers)
+        numbers += [f"{more:,} more"] if more else []
+        which = "row" if training.n_suspects == 1 else "rows"
+        lines.append(
+            f"Left out {counted(training.n_suspects, 'suspect')}: {which} {listed(numbers)}."
+        )
     if unused:
-        columns = [f"{column!r} ({why})" for column, why in unused.items()]
-        lines.append(f"Not used: {listed(columns)}.")
+        lines.append(not_used(unused))
     lines += accuracy
     threshold = -detector.offset_
     calibration = detector.model_.calibration
@@ -144,8 +139,44 @@ def fit(
         say(line)
 
 
+def choose_features(
+    file: TableFile, ignore: list[str] | None, special: dict[str, str | None]
+) -> tuple[list[str], dict[str, str]]:
+    """The columns to learn from, and why each other one is not used.
+
+    special: option → the column that it names, None if it names none.
+    """
+    check_columns(file, ignore or [], "--ignore names")
+    unused = dict.fromkeys(ignore or [], "--ignore")
+    for option, column in special.items():
+        if column is not None:
+            check_columns(file, [column], f"{option} names")
+            unused[column] = "the label" if option == "--label" else option
+    features = [column for column in file.columns if column not in unused]
+    if not features:
+        raise InputError(f"{file.name} has no column left to learn from")
+    return features, unused
+
+
+def not_used(unused: dict[str, str]) -> str:
+    """A line about the columns that are not used, and why."""
+    return f"Not used: {listed([f'{column!r} ({why})' for column, why in unused.items()])}."
+
+
+def suspected_share_of(text: str) -> float | str:
+    """The value of --suspected-share; text that is no number is checked with the other settings."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _settings(
-    preset: str, decoder: str | None, epochs: str | None, kept_rows: int | None
+    preset: str,
+    decoder: str | None,
+    epochs: str | None,
+    kept_rows: int | None,
+    suspected_share: str | None,
 ) -> dict[str, Any]:
     if preset not in PRESETS:
         raise InputError(f"--preset {preset!r} is not one of {', '.join(PRESETS)}")
@@ -153,32 +184,49 @@ def _settings(
     given = {"decoder": decoder, "kept_rows": kept_rows}
     settings.update({name: value for name, value in given.items() if value is not None})
     if epochs is not None:
-        settings["epochs"] = int(epochs) if epochs.isdecimal() else epochs
+        settings["epochs"] = arguments.whole_or_word(epochs)
+    if suspected_share is not None:
+        settings["suspected_share"] = suspected_share_of(suspected_share)
     return settings
 
 
-class _Rows(NamedTuple):
-    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group"""
+class TrainingRows(NamedTuple):
+    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
+    ids: pyarrow array (rows,), None without a column of ids"""
 
     values: NDArray[np.float64]
     anomalies: NDArray[np.bool_]
     groups: Any
+    ids: Any = None
 
 
-def _read(file: TableFile, features: list[str], label: str | None, group: str | None) -> _Rows:
-    """All rows of a file, which of them are known anomalies, and their groups."""
-    parts, marks, groups = [], [], []
-    others = [column for column in (label, group) if column is not None]
+def read_training_rows(
+    file: TableFile,
+    features: list[str],
+    label: str | None,
+    group: str | None,
+    id_column: str | None = None,
+) -> TrainingRows:
+    """All rows of a file, which of them are known anomalies, their groups and ids."""
+    parts, marks, groups, ids = [], [], [], []
+    others = [column for column in dict.fromkeys((label, group, id_column)) if column is not None]
     for first, batch in file.batches([*features, *others]):
         parts.append(file.numbers(batch, features, first, can_ignore=True))
         none = np.zeros(batch.num_rows, dtype=bool)
         marks.append(file.anomalies(batch, label, first) if label else none)
         if group is not None:
             groups.append(_group_labels(file, batch, group, first))
+        if id_column is not None:
+            ids.append(file.ids(batch, id_column))
     values = np.concatenate(parts)
     if len(values) < 2:
         raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
-    return _Rows(values, np.concatenate(marks), np.concatenate(groups) if groups else None)
+    return TrainingRows(
+        values,
+        np.concatenate(marks),
+        np.concatenate(groups) if groups else None,
+        pyarrow.concat_arrays(ids) if ids else None,
+    )
 
 
 def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
@@ -194,7 +242,7 @@ def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArra
     return np.asarray([label.strip() for label in labels], dtype=object)
 
 
-def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
+def _accuracy(detector: DiffInt, frame: Any, rows: TrainingRows) -> str:
     """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score

@@ -12,21 +12,20 @@ _UPPER_QUARTILE = 0.6744897501960817  # of the normal distribution
 
 
 def stand_out(
-    scores: NDArray[Any], tail: str = "exponential", false_discovery_rate: float = 0.1
+    scores: NDArray[Any], caution: float = 1.0, false_discovery_rate: float = 0.1
 ) -> NDArray[np.bool_]:
     """The rows whose scores stand out from all others. scores: (rows,) → (rows,)
 
     Above their median, the scores of ordinary rows are assumed to fall off at least as fast as
-    those of an exponential distribution (or ``tail="normal"``, which is less cautious), whose scale
-    is read from the median and the upper quartile: a minority of anomalies hardly changes these
-    two. This gives the probability of so high a score, and the procedure of Benjamini and Hochberg
-    chooses the rows: of those chosen, the expected share of ordinary rows is
-    `false_discovery_rate`.
+    those of a normal distribution, whose scale is read from the median and the upper quartile and
+    multiplied by `caution`: a minority of anomalies hardly changes these two. This gives the
+    probability of so high a score, and the procedure of Benjamini and Hochberg chooses the rows:
+    of those chosen, the expected share of ordinary rows is `false_discovery_rate`.
 
     Empirical p-values would not do: with n rows none is below 1 / n, so that a few anomalies could
     never be told from the highest scores of ordinary rows, however high they are.
     """
-    p = _tail_probabilities(np.asarray(scores, dtype=np.float64), tail)
+    p = _tail_probabilities(np.asarray(scores, dtype=np.float64), caution)
     order = np.argsort(p, kind="stable")
     allowed = false_discovery_rate * np.arange(1, len(p) + 1) / max(len(p), 1)
     below = np.flatnonzero(p[order] <= allowed)
@@ -36,7 +35,7 @@ def stand_out(
     return chosen
 
 
-def _tail_probabilities(scores: NDArray[np.float64], tail: str) -> NDArray[np.float64]:
+def _tail_probabilities(scores: NDArray[np.float64], caution: float) -> NDArray[np.float64]:
     if not len(scores):
         return scores
     median, upper = np.quantile(scores, [0.5, 0.75])
@@ -46,6 +45,4 @@ def _tail_probabilities(scores: NDArray[np.float64], tail: str) -> NDArray[np.fl
         spread = np.median(above[above > 0]) if (above > 0).any() else 0.0
     if spread <= 0:
         return np.ones(len(scores))
-    if tail == "normal":
-        return np.asarray(ndtr(-above / spread * _UPPER_QUARTILE))
-    return np.asarray(0.5 * np.exp2(-above / spread))
+    return np.asarray(ndtr(-above / (caution * spread) * _UPPER_QUARTILE))

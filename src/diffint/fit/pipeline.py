@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -69,8 +69,9 @@ class Task:
 
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
-    rows; suspects: (rows,) rows left out because they may be anomalies, None for none; every_row:
-    whether each row is to be left out by at least one member (if there are several).
+    rows; suspects: (rows,) rows left out because they may be anomalies, None for none; doubtful:
+    (rows,) rows that no member is trained on, but that count in the calibration, None for none;
+    every_row: whether each row is to be left out by at least one member (if there are several).
     """
 
     x: NDArray[Any]
@@ -78,6 +79,7 @@ class Task:
     seed: np.random.SeedSequence
     groups: NDArray[np.intp] | None = None
     suspects: NDArray[np.bool_] | None = None
+    doubtful: NDArray[np.bool_] | None = None
     every_row: bool = False
 
     @property
@@ -165,7 +167,7 @@ class _SplitTask:
         groups = np.zeros(len(x), dtype=np.intp)
         groups[self.usable] = self._groups()
         rng = np.random.default_rng(self._split_seed)
-        self.split = split_rows(self.usable, groups, config, rng, task.every_row)
+        self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         self.scalers = [fit_scaler(x[rows], config.scaling) for rows in self.split.train]
         self.runs = [
@@ -184,6 +186,17 @@ class _SplitTask:
         found = find_row_groups(self.task.x[self.usable])
         _warn_about_groups(found)
         return found.codes
+
+    def _split(self, groups: NDArray[np.intp], rng: np.random.Generator) -> Split:
+        """The split of the rows that are not doubtful; no member is trained on doubtful ones."""
+        doubtful = self.task.doubtful
+        if doubtful is None or not doubtful.any():
+            return split_rows(self.usable, groups, self.config, rng, self.task.every_row)
+        trusted, others = (self.usable[doubtful[self.usable] == d] for d in (False, True))
+        split = split_rows(trusted, groups, self.config, rng, self.task.every_row)
+        if split.kind == "training":
+            return split
+        return replace(split, left_out=[np.concatenate([rows, others]) for rows in split.left_out])
 
     @property
     def by_difference(self) -> bool:

@@ -10,6 +10,7 @@ with itself or with a row of its group. No network is trained; benchmarks/contam
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _FEWEST_ROWS = 10
 _FEW_DRAWN, _DRAWN_SHARE, _MOST_DRAWN = 8, 0.2, 256  # rows to compare with
 _COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 800, 10, 100
 _TRUSTED_SHARE = 0.7  # the least suspicious rows, from which others are drawn
+_LEFT_OUT_SHARE = 0.3
 _LEAST_DEVIATION = 1e-6  # scaled
 _BLOCK_CELLS = 4_000_000
 _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
@@ -34,14 +36,17 @@ _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
 Floats = NDArray[np.float64]
 
 
-def find_suspects(task: Task, share: float | str) -> NDArray[np.bool_]:
-    """The rows of a task to leave out. → (rows,)
+def without_suspects(task: Task, share: float | str) -> Task:
+    """The task with its suspects and doubtful rows.
 
-    share: of the rows that are neither marked nor blank; "auto" for those that stand out.
+    share: of the rows that are neither marked nor blank; "auto" for those that stand out. Doubtful
+    are as many rows again, the next in order, at most _LEFT_OUT_SHARE of all rows together with the
+    suspects: a few anomalies that remain in training hide all others like them, whereas a few
+    ordinary rows are hardly missed.
     """
-    suspects = np.zeros(len(task.x), dtype=bool)
+    suspects, doubtful = np.zeros((2, len(task.x)), dtype=bool)
     if share == 0.0:
-        return suspects
+        return replace(task, suspects=suspects)
     usable = np.flatnonzero(~task.anomalies & ~np.isnan(task.x).all(axis=1))
     if len(usable) < _FEWEST_ROWS:
         raise InputError(
@@ -55,12 +60,13 @@ def find_suspects(task: Task, share: float | str) -> NDArray[np.bool_]:
         np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
     )
     scores = suspicion(x, groups, rng)
-    if isinstance(share, str):
-        chosen = np.flatnonzero(stand_out(scores, tail="normal"))
-    else:
-        chosen = np.argsort(-scores, kind="stable")[: round(share * len(usable))]
-    suspects[usable[chosen]] = True
-    return suspects
+    n_rows = len(usable)
+    n_chosen = int(stand_out(scores).sum()) if isinstance(share, str) else round(share * n_rows)
+    n_left_out = max(n_chosen, min(2 * n_chosen, int(_LEFT_OUT_SHARE * n_rows)))
+    order = usable[np.argsort(-scores, kind="stable")]
+    suspects[order[:n_chosen]] = True
+    doubtful[order[n_chosen:n_left_out]] = True
+    return replace(task, suspects=suspects, doubtful=doubtful)
 
 
 def suspicion(x: NDArray[Any], groups: NDArray[np.intp], rng: np.random.Generator) -> Floats:

@@ -19,6 +19,7 @@ class ScoredTable:
     scores: (rows,) scores of all rows.
     rows: (shown, features) the flagged rows to show, highest score first, in original units.
     ids: (shown,) the id of each, or its row number counted from 1.
+    row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -27,6 +28,7 @@ class ScoredTable:
     rows: NDArray[np.float64]
     ids: tuple[str, ...]
     labels: NDArray[Any] | None = None
+    row_scores: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:
