@@ -203,17 +203,11 @@ array([ 1, -1])
         device = resolve_device(self.device, elements)
         task = Task(table, mask, seed, codes, every_row=every_row)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
-            task = without_suspects(task, config.suspected_share)
-            model, split = fit_and_split(
-                task,
-                names_of(self),
-                config,
-                device=device,
-                n_jobs=n_jobs,
-                verbose=self.verbose,
-            )
+            how = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
+            task = without_suspects(task, names_of(self), config, **how)
+            model, split = fit_and_split(task, names_of(self), config, **how)
         self._set_model(model)
-        self.suspects_ = task.suspects
+        self.suspects_ = task.left_out & ~mask
         thresholds.warn_if_out_of_reach(model.calibration, rate)
         return split
 

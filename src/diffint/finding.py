@@ -13,7 +13,7 @@ from .core.checks import check_count, resolve_jobs
 from .core.errors import InputError
 from .core.formatting import counted
 from .core.row_labels import index_for, index_of
-from .decide.beyond_chance import stand_out
+from .decide.beyond_chance import scores_beyond_chance
 from .estimator import DiffInt
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .explain.local_explanation import LocalExplanation
 
 _FEWEST_ROWS = 10
-_FALSE_DISCOVERY_RATE, _CAUTION = 0.1, 1.25
+_FALSE_DISCOVERY_RATE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,7 @@ class AnomaliesFound:
         could not be told from the highest scores of ordinary rows. In a table with heavy tails the
         number is too large, and anomalies that score like ordinary rows are not counted.
         """
-        logarithms = np.log(np.maximum(self.scores, np.finfo(np.float64).tiny))
-        return stand_out(logarithms, _CAUTION, _FALSE_DISCOVERY_RATE)
+        return scores_beyond_chance(self.scores, _FALSE_DISCOVERY_RATE)
 
     @property
     def n_beyond_chance(self) -> int:

@@ -122,10 +122,8 @@ def find(
         _, _, rest = text.partition(": score")
         suspect = " It was left out as a suspect." if found.suspects[row] else ""
         first, *reasons = rest.split("\n")
-        shown = "\n".join(
-            [f"Row {printable(_name(rows.ids, row))}: score{first}{suspect}"] + reasons
-        )
-        lines.append(f"\n{shown}")
+        name = printable(_name(rows.ids, row))
+        lines += ["", f"Row {name}: score{first}{suspect}", *reasons]
     say("\n".join(lines))
     written = []
     if output is not None:

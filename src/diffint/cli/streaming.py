@@ -14,9 +14,10 @@ import pyarrow
 from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
-from ..core.errors import InputError
+from ..core.errors import InputError, InputWarning, warn
 from ..core.formatting import listed
 from ..tables.files.reading import TableFile
+from ..tables.fingerprint import Fingerprint
 from .output import say
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def scored_batches(
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")
     columns = features + ([id_column] if id_column and id_column not in features else [])
-    jobs, n_blank = resolve_jobs(n_jobs), 0
+    jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
         for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
@@ -79,9 +80,17 @@ def scored_batches(
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
+            seen.add(values)
             yield ScoredBatch(first, numbers, ids, values, scores)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
+    if seen.hexdigest() == detector.model_.training.fingerprint:
+        warn(
+            "these are the rows that the model was trained on, so their scores are too low and "
+            "fewer are flagged than among new rows; `diffint find` scores each row by members that "
+            "were not trained on it",
+            InputWarning,
+        )
 
 
 def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+_CAUTION = 1.25
 _UPPER_QUARTILE = 0.6744897501960817  # of the normal distribution
 
 
@@ -33,6 +34,18 @@ def stand_out(
     if len(below):
         chosen[order[: below[-1] + 1]] = True
     return chosen
+
+
+def scores_beyond_chance(
+    scores: NDArray[Any], false_discovery_rate: float = 0.1
+) -> NDArray[np.bool_]:
+    """The rows whose anomaly scores stand out on a logarithmic scale. scores: (rows,) → (rows,)
+
+    Anomaly scores of ordinary rows spread over several powers of two, and a little more widely than
+    their median and upper quartile say.
+    """
+    logarithms = np.log(np.maximum(scores, np.finfo(np.float64).tiny))
+    return stand_out(logarithms, _CAUTION, false_discovery_rate)
 
 
 def _tail_probabilities(scores: NDArray[np.float64], caution: float) -> NDArray[np.float64]:

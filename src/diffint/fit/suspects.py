@@ -1,11 +1,14 @@
 """Finds the rows of a table that may be anomalies, so that a detector is not trained on them.
 
-A row is suspicious if it is far from the nearest of a few other rows, drawn at random. Few: a
-network, or the nearest of all rows, would know each of several similar anomalies by the others, but
-among eight rows there is rarely another one of a rare kind, and often one of every common kind. The
-search is repeated with rows drawn from the least suspicious only, so that anomalies do not vouch
-for each other, and at last with more rows, which show smaller deviations. A row is never compared
-with itself or with a row of its group. No network is trained; benchmarks/contamination.py compares.
+In a small table a row is suspicious if it is far from the nearest of a few other rows, drawn at
+random. Few: a network, or the nearest of all rows, would know each of several similar anomalies by
+the others, but among eight rows there is rarely another one of a rare kind, and often one of every
+common kind. The search is repeated with rows drawn from the least suspicious only, so that
+anomalies do not vouch for each other, and at last with more rows, which show smaller deviations. A
+row is never compared with itself or with a row of its group.
+
+In a large table rare kinds of ordinary rows would be suspicious in this way. There, members are
+trained, and each row is scored by those that were not trained on it.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.config import RECOMMENDED, SMALL_TABLE, Config
 from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.scaling import fit_scaler
-from ..decide.beyond_chance import stand_out
-from .pipeline import Task
+from ..decide.beyond_chance import scores_beyond_chance, stand_out
+from ..score.prepared import PreparedModel
+from .pipeline import Task, fit_and_split, unseen_scores
 from .row_groups import find_row_groups
 from .sampling import Rows, at_most
 
@@ -36,15 +41,23 @@ _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
 Floats = NDArray[np.float64]
 
 
-def without_suspects(task: Task, share: float | str) -> Task:
-    """The task with its suspects and doubtful rows.
+def without_suspects(
+    task: Task,
+    feature_names: list[str],
+    config: Config,
+    *,
+    device: str = "cpu",
+    n_jobs: int = 1,
+    verbose: int = 0,
+) -> Task:
+    """The task with its suspects, and in a small table with doubtful rows.
 
-    share: of the rows that are neither marked nor blank; "auto" for those that stand out. Doubtful
-    are as many rows again, the next in order, at most _LEFT_OUT_SHARE of all rows together with the
-    suspects: a few anomalies that remain in training hide all others like them, whereas a few
-    ordinary rows are hardly missed.
+    Doubtful are as many rows again, the next in order, at most _LEFT_OUT_SHARE of all rows together
+    with the suspects: a few anomalies that remain among few rows hide all others like them, whereas
+    a few ordinary rows are hardly missed.
     """
     suspects, doubtful = np.zeros((2, len(task.x)), dtype=bool)
+    share = config.suspected_share
     if share == 0.0:
         return replace(task, suspects=suspects)
     usable = np.flatnonzero(~task.anomalies & ~np.isnan(task.x).all(axis=1))
@@ -53,20 +66,37 @@ def without_suspects(task: Task, share: float | str) -> Task:
             f"{counted(len(usable), 'row')} are too few to find suspects among them, which takes "
             f"at least {_FEWEST_ROWS}; use suspected_share=0"
         )
-    x = task.x[usable]
-    groups = find_row_groups(x).codes if task.groups is None else task.groups[usable]
-    rng = np.random.default_rng(
-        # Not spawned: the fit draws the same numbers with and without a search.
-        np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
-    )
-    scores = suspicion(x, groups, rng)
-    n_rows = len(usable)
-    n_chosen = int(stand_out(scores).sum()) if isinstance(share, str) else round(share * n_rows)
-    n_left_out = max(n_chosen, min(2 * n_chosen, int(_LEFT_OUT_SHARE * n_rows)))
+    # Not spawned: the fit draws the same numbers with and without a search.
+    seed = np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
+    small = len(usable) <= SMALL_TABLE
+    if small:
+        groups = task.groups
+        codes = find_row_groups(task.x[usable]).codes if groups is None else groups[usable]
+        scores = suspicion(task.x[usable], codes, np.random.default_rng(seed))
+        found = stand_out(scores)
+    else:
+        trial = replace(task, seed=seed, every_row=True)
+        shorter = _shorter(config, len(usable), task.x.shape[1])
+        model, split = fit_and_split(
+            trial, feature_names, shorter, device=device, n_jobs=n_jobs, verbose=verbose
+        )
+        scores = unseen_scores(PreparedModel(model), task.x, split, n_jobs)[usable]
+        found = scores_beyond_chance(scores)
+    n_chosen = int(found.sum()) if isinstance(share, str) else round(share * len(usable))
+    n_left_out = n_chosen
+    if small:
+        n_left_out = max(n_chosen, min(2 * n_chosen, int(_LEFT_OUT_SHARE * len(usable))))
     order = usable[np.argsort(-scores, kind="stable")]
     suspects[order[:n_chosen]] = True
     doubtful[order[n_chosen:n_left_out]] = True
     return replace(task, suspects=suspects, doubtful=doubtful)
+
+
+def _shorter(config: Config, n_rows: int, n_features: int) -> Config:
+    """The recommended settings with half of the epochs, on the detector's scale of features."""
+    search = replace(RECOMMENDED, scaling=config.scaling, missing=config.missing)
+    epochs = int(search.resolved(n_rows, n_rows, n_features).epochs)
+    return replace(search, epochs=max(epochs // 2, 1))
 
 
 def suspicion(x: NDArray[Any], groups: NDArray[np.intp], rng: np.random.Generator) -> Floats:
