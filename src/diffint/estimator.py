@@ -203,7 +203,7 @@ array([ 1, -1])
         device = resolve_device(self.device, elements)
         task = Task(table, mask, seed, codes, every_row=every_row)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
-            how = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
+            how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
             task = without_suspects(task, names_of(self), config, **how)
             model, split = fit_and_split(task, names_of(self), config, **how)
         self._set_model(model)
