@@ -248,7 +248,7 @@ class Config:
         """A copy with the number of members and of kept rows as numbers."""
         n_members, kept_rows = self.n_members, self.kept_rows
         if n_members == "auto":
-            n_members = _MEMBERS_OFSMALL_TABLES if n_rows <= SMALL_TABLE else _MEMBERS
+            n_members = _MEMBERS_OF_SMALL_TABLES if n_rows <= SMALL_TABLE else _MEMBERS
         if kept_rows == "auto":
             kept_rows = min(max(_KEPT_CELLS // n_features, _FEWEST_KEPT), _MOST_KEPT)
         return replace(self, n_members=n_members, kept_rows=kept_rows)
@@ -282,7 +282,7 @@ class Config:
 
 
 # What a row costs at scoring bounds both; small tables gain most from more members.
-_MEMBERS, _MEMBERS_OFSMALL_TABLES, SMALL_TABLE = 3, 5, 2_000
+_MEMBERS, _MEMBERS_OF_SMALL_TABLES, SMALL_TABLE = 3, 5, 2_000
 _KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 9_000, 250, 2_000
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000
