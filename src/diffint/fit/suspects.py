@@ -33,7 +33,9 @@ _FEWEST_ROWS = 10
 _FEW_DRAWN, _DRAWN_SHARE, _MOST_DRAWN = 8, 0.2, 256  # rows to compare with
 _COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 800, 10, 100
 _TRUSTED_SHARE = 0.7  # the least suspicious rows, from which others are drawn
-_LEFT_OUT_SHARE = 0.3
+_LEFT_OUT_SHARE = 0.3  # largest of suspects and doubtful rows, where the share is given
+_ORDINARY_SHARE = 0.8  # rows from which the others may stand out
+_CLOSE, _FAR = 0.8, 1.5  # factors of the distance from ordinary rows, and of the scale of scores
 _LEAST_DEVIATION = 1e-6  # scaled
 _BLOCK_CELLS = 4_000_000
 _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
@@ -52,9 +54,10 @@ def without_suspects(
 ) -> Task:
     """The task with its suspects, and in a small table with doubtful rows.
 
-    Doubtful are as many rows again, the next in order, at most _LEFT_OUT_SHARE of all rows together
-    with the suspects: a few anomalies that remain among few rows hide all others like them, whereas
-    a few ordinary rows are hardly missed.
+    With a given share, doubtful are as many rows again, the next in order, at most _LEFT_OUT_SHARE
+    of all rows together with the suspects; with "auto", the rows close to suspects. A few anomalies
+    that remain among few rows hide all others like them, whereas a few ordinary rows are hardly
+    missed.
     """
     suspects, doubtful = np.zeros((2, len(task.x)), dtype=bool)
     share = config.suspected_share
@@ -68,12 +71,16 @@ def without_suspects(
         )
     # Not spawned: the fit draws the same numbers with and without a search.
     seed = np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
-    small = len(usable) <= SMALL_TABLE
-    if small:
-        groups = task.groups
-        codes = find_row_groups(task.x[usable]).codes if groups is None else groups[usable]
-        scores = suspicion(task.x[usable], codes, np.random.default_rng(seed))
-        found = stand_out(scores)
+    if len(usable) <= SMALL_TABLE:
+        x, groups = task.x[usable], task.groups
+        codes = find_row_groups(x).codes if groups is None else groups[usable]
+        rows = _comparable(x)
+        scores = suspicion(rows, codes, np.random.default_rng(seed))
+        if isinstance(share, str):
+            found, near = _standing_out(scores, rows)
+            suspects[usable[found]], doubtful[usable[near]] = True, True
+            return replace(task, suspects=suspects, doubtful=doubtful)
+        n_doubtful = min(round(share * len(usable)), int((_LEFT_OUT_SHARE - share) * len(usable)))
     else:
         trial = replace(task, seed=seed, every_row=True)
         shorter = _shorter(config, len(usable), task.x.shape[1])
@@ -81,15 +88,43 @@ def without_suspects(
             trial, feature_names, shorter, device=device, n_jobs=n_jobs, verbose=verbose
         )
         scores = unseen_scores(PreparedModel(model), task.x, split, n_jobs)[usable]
-        found = scores_beyond_chance(scores)
-    n_chosen = int(found.sum()) if isinstance(share, str) else round(share * len(usable))
-    n_left_out = n_chosen
-    if small:
-        n_left_out = max(n_chosen, min(2 * n_chosen, int(_LEFT_OUT_SHARE * len(usable))))
+        if isinstance(share, str):
+            suspects[usable[scores_beyond_chance(scores)]] = True
+            return replace(task, suspects=suspects)
+        n_doubtful = 0
     order = usable[np.argsort(-scores, kind="stable")]
-    suspects[order[:n_chosen]] = True
-    doubtful[order[n_chosen:n_left_out]] = True
+    n_suspects = round(share * len(usable))
+    suspects[order[:n_suspects]] = True
+    doubtful[order[n_suspects : n_suspects + max(n_doubtful, 0)]] = True
     return replace(task, suspects=suspects, doubtful=doubtful)
+
+
+def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The suspects, and the other rows close to them. scores: (rows,) → (rows,) each
+
+    An isolated row at the edge of ordinary ones hides no other row, and is a suspect only if it
+    stands out by far. Rows that are closer to each other than to ordinary rows are suspects if they
+    stand out at all; other rows that are closer to these than to ordinary rows are doubtful.
+    """
+    from scipy.spatial.distance import cdist
+
+    order = np.argsort(scores, kind="stable")
+    n_ordinary = int(_ORDINARY_SHARE * len(rows))
+    ordinary, others = order[:n_ordinary], order[n_ordinary:]
+    from_ordinary = cdist(rows[others], rows[ordinary], "cityblock").min(axis=1)
+    apart = cdist(rows[others], rows[others], "cityblock")
+    np.fill_diagonal(apart, np.inf)
+    close = np.zeros(len(rows), dtype=bool)
+    close[others] = apart.min(axis=1) < _CLOSE * from_ordinary
+    suspects = (stand_out(scores) & close) | stand_out(scores, _FAR)
+    around = suspects.copy()
+    for _ in others:  # at most: each time at least one row is added
+        nearest = apart[:, around[others]].min(axis=1, initial=np.inf)
+        added = others[nearest < from_ordinary]
+        if around[added].all():
+            break
+        around[added] = True
+    return suspects, around & ~suspects
 
 
 def _shorter(config: Config, n_rows: int, n_features: int) -> Config:
@@ -99,9 +134,8 @@ def _shorter(config: Config, n_rows: int, n_features: int) -> Config:
     return replace(search, epochs=max(epochs // 2, 1))
 
 
-def suspicion(x: NDArray[Any], groups: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    """How suspicious rows are, high if much. x: (rows, features); groups: (rows,) → (rows,)"""
-    rows = _comparable(x)
+def suspicion(rows: Floats, groups: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+    """How suspicious rows are, high if much. rows: (rows, features) from `_comparable` → (rows,)"""
     trusted = np.arange(len(rows))
     n_trusted = max(int(_TRUSTED_SHARE * len(rows)), 2)
     for _ in range(2):
