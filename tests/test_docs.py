@@ -95,7 +95,7 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     )
     assert f"{config._KEPT_CELLS // 9:,} rows of a table with nine features" in method
     assert (config._MEMBERS_OF_SMALL_TABLES, config._MEMBERS) == (5, 3)
-    assert f"five up to {config._SMALL_TABLE:,} rows and three for more" in method
+    assert f"five up to {config.SMALL_TABLE:,} rows and three for more" in method
     assert f"through {curves.N_KNOTS} quantiles" in method
     assert f"{curves._LONG_TAIL} times as wide as that of the inner 98 %" in method
     assert curves._INNER_TAIL == 0.01

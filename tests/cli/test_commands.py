@@ -191,7 +191,7 @@ class TestScore:
         assert done.returncode == 0
 
     @pytest.mark.parametrize(
-        "arguments", ["info m.diffint", "explain m.diffint t.csv --top 9", "score --help"]
+        "arguments", ["info m.diffint", "explain m.diffint new.csv --top 9", "score --help"]
     )
     def test_a_pipe_that_is_closed_from_the_beginning(self, payments, arguments):
         reader, writer = os.pipe()

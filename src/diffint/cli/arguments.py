@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-READING, COLUMNS = "Reading the table", "Columns"
+READING, COLUMNS, TRAINING = "Reading the table", "Columns", "Training"
 KINDS = "csv, tsv, parquet, arrow or xlsx"
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model file, written by `fit`.")]
@@ -64,6 +64,46 @@ Encoding = Annotated[
     typer.Option(metavar="NAME", help="Encoding of text files.", rich_help_panel=READING),
 ]
 Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 uses all cores.")]
+Seed = Annotated[
+    int,
+    typer.Option(metavar="N", help="The same seed gives the same model.", rich_help_panel=TRAINING),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Where to train: auto, cpu or cuda.", rich_help_panel=TRAINING
+    ),
+]
+Epochs = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Passes over the training rows.", rich_help_panel=TRAINING),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL",
+        help="Column that is equal for rows of one subject, machine or day.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL,…", help="Learn from these columns only.", rich_help_panel=COLUMNS),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL,…", help="Learn from all columns but these.", rich_help_panel=COLUMNS
+    ),
+]
+NumericOnly = Annotated[
+    bool,
+    typer.Option(
+        "--numeric-only",
+        help="Leave out every column that is not numeric.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rate = Annotated[
     float | None,
@@ -73,3 +113,8 @@ Rate = Annotated[
         help="Share of normal rows that may be flagged. Default: as in the fit.",
     ),
 ]
+
+
+def whole_or_word(text: str) -> int | str:
+    """The value of an option that is a whole number or a word, which is checked elsewhere."""
+    return int(text) if text.isdecimal() else text

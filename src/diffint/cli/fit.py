@@ -7,12 +7,13 @@ import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+import pyarrow
 import typer
 from numpy.typing import NDArray
 
 from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
-from ..core.formatting import counted, number
+from ..core.formatting import counted, listed, number
 from ..core.scaling import SCALERS
 from ..show.wording.learned import stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
@@ -25,8 +26,8 @@ from .output import say
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
+_MOST_LISTED = 10  # suspects
 _HELD_OUT = 0.2  # share of the rows for measuring accuracy if anomalies are known
-_TRAINING = "Training"
 
 
 def fit(
@@ -44,38 +45,10 @@ def fit(
         ),
     ] = None,
     id_column: arguments.Id = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column that is equal for rows of one subject, machine or day.",
-            rich_help_panel=arguments.COLUMNS,
-        ),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL,…",
-            help="Learn from these columns only.",
-            rich_help_panel=arguments.COLUMNS,
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL,…",
-            help="Learn from all columns but these.",
-            rich_help_panel=arguments.COLUMNS,
-        ),
-    ] = None,
-    numeric_only: Annotated[
-        bool,
-        typer.Option(
-            "--numeric-only",
-            help="Leave out every column that is not numeric.",
-            rich_help_panel=arguments.COLUMNS,
-        ),
-    ] = False,
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    numeric_only: arguments.NumericOnly = False,
     fpr: Annotated[
         float, typer.Option(metavar="RATE", help=SETTINGS["false_positive_rate"].meaning)
     ] = SETTINGS["false_positive_rate"].default,
@@ -84,31 +57,30 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="Defaults of the settings: recommended or paper.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = "recommended",
-    epochs: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Passes over the training rows.", rich_help_panel=_TRAINING),
-    ] = None,
+    epochs: arguments.Epochs = None,
     members: Annotated[
         str | None,
         typer.Option(
             metavar="N",
             help="Networks whose scores are averaged.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
     units: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Interval units of each member.", rich_help_panel=_TRAINING),
+        typer.Option(
+            metavar="N", help="Interval units of each member.", rich_help_panel=arguments.TRAINING
+        ),
     ] = None,
     kept_rows: Annotated[
         str | None,
         typer.Option(
             metavar="N",
             help="Training rows that each member stores; 0 for none.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
     scaling: Annotated[
@@ -116,7 +88,7 @@ def fit(
         typer.Option(
             metavar="NAME",
             help=f"How features are scaled: {', '.join(SCALERS)}.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
     decoder: Annotated[
@@ -124,21 +96,19 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="free, or certified for scores with proven lower bounds.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
-    seed: Annotated[
-        int,
+    suspected_share: Annotated[
+        str | None,
         typer.Option(
-            metavar="N", help="The same seed gives the same model.", rich_help_panel=_TRAINING
+            metavar="SHARE",
+            help="Share of the rows to leave out because they may be anomalies, or auto.",
+            rich_help_panel=arguments.TRAINING,
         ),
-    ] = 0,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Where to train: auto, cpu or cuda.", rich_help_panel=_TRAINING
-        ),
-    ] = SETTINGS["device"].default,
+    ] = None,
+    seed: arguments.Seed = 0,
+    device: arguments.Device = SETTINGS["device"].default,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     sheet: arguments.Sheet = None,
@@ -165,6 +135,7 @@ def fit(
         n_members=members,
         n_units=units,
         scaling=scaling,
+        suspected_share=None if suspected_share is None else suspected_share_of(suspected_share),
     )
     detector = DiffInt(
         **settings,
@@ -177,9 +148,9 @@ def fit(
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     with open_table(table, how) as file:
         marked = None if label is None else Label(label, file)
-        others = _other_columns(file, marked, id_column, group)
+        others = other_columns(file, marked, id_column, group)
         features, unused = choose_features(file, columns, ignore, others)
-        rows = _read(file, features, marked, group, id_column is not None, numeric_only)
+        rows = read_training_rows(file, features, marked, group, id_column, numeric_only)
         unused |= dict.fromkeys(rows.not_numeric, "not numeric")
 
     import pandas
@@ -197,6 +168,14 @@ def fit(
     ]
     if training.n_known_anomalies:
         lines.append(f"Left out {counted(training.n_known_anomalies, 'known anomaly')}.")
+    if training.n_suspects:
+        numbers = [f"{i + 1:,}" for i in np.flatnonzero(detector.suspects_)[:_MOST_LISTED]]
+        more = training.n_suspects - len(numbers)
+        numbers += [f"{more:,} more"] if more else []
+        which = "row" if training.n_suspects == 1 else "rows"
+        lines.append(
+            f"Left out {counted(training.n_suspects, 'suspect')}: {which} {listed(numbers)}."
+        )
     if unused:
         lines.append(f"Not used: {unused_columns(unused)}.")
     lines += accuracy
@@ -234,7 +213,7 @@ def _settings(preset: str, **given: Any) -> dict[str, Any]:
     return settings
 
 
-def _other_columns(
+def other_columns(
     file: TableFile, label: Label | None, id_column: str | None, group: str | None
 ) -> dict[str, str]:
     """The columns that are not features, and what they are."""
@@ -249,43 +228,61 @@ def _other_columns(
     return others if label is None else others | {label.column: "the label"}
 
 
-class _Rows(NamedTuple):
+def suspected_share_of(text: str) -> float | str:
+    """The value of --suspected-share; text that is no number is checked with the other settings."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+class TrainingRows(NamedTuple):
     """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
-    not_numeric: columns that were left out by --numeric-only"""
+    not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None"""
 
     features: list[str]
     values: NDArray[np.float64]
     anomalies: NDArray[np.bool_]
     groups: Any
     not_numeric: list[str]
+    ids: Any = None
 
 
-def _read(
+def read_training_rows(
     file: TableFile,
     features: list[str],
     label: Label | None,
     group: str | None,
-    has_ids: bool,
+    id_column: str | None,
     numeric_only: bool,
-) -> _Rows:
-    """All rows of a file, which of them are known anomalies, and their groups."""
-    numbers, marks, groups = NumberColumns(file, features), [], []
-    others = [] if label is None else [label.column]
-    others += [] if group is None else [group]
+) -> TrainingRows:
+    """All rows of a file, which of them are known anomalies, their groups and ids."""
+    numbers, marks, groups, ids = NumberColumns(file, features), [], [], []
+    special = dict.fromkeys((None if label is None else label.column, group, id_column))
+    others = [column for column in special if column is not None]
     for first, batch in file.batches([*features, *others]):
         numbers.add(batch, first)
         none = np.zeros(batch.num_rows, dtype=bool)
         marks.append(none if label is None else label.marks(batch, first))
         if group is not None:
             groups.append(_group_labels(file, batch, group, first))
+        if id_column is not None:
+            ids.append(file.ids(batch, id_column))
     if label is not None:
         label.check()
     not_numeric = numbers.leave_out() if numeric_only else []
-    names, values = numbers.matrix(has_ids)
+    names, values = numbers.matrix(id_column is not None)
     if len(values) < 2:
         raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
     grouped = np.concatenate(groups) if groups else None
-    return _Rows(names, values, np.concatenate(marks), grouped, not_numeric)
+    return TrainingRows(
+        names,
+        values,
+        np.concatenate(marks),
+        grouped,
+        not_numeric,
+        pyarrow.concat_arrays(ids) if ids else None,
+    )
 
 
 def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
@@ -301,7 +298,7 @@ def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArra
     return np.asarray([label.strip() for label in labels], dtype=object)
 
 
-def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
+def _accuracy(detector: DiffInt, frame: Any, rows: TrainingRows) -> str:
     """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score

@@ -14,7 +14,9 @@ import pyarrow
 from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
+from ..core.errors import InputWarning, warn
 from ..tables.files.reading import TableFile
+from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
 from .output import say
 
@@ -84,7 +86,7 @@ def scored_batches(
         check_columns(table, [id_column], "should have the ids")
     others = [*([] if id_column is None else [id_column]), *keep]
     columns = list(dict.fromkeys([*features, *others]))
-    jobs, n_blank = resolve_jobs(n_jobs), 0
+    jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
         for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
@@ -93,9 +95,17 @@ def scored_batches(
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
+            seen.add(values)
             yield ScoredBatch(first, numbers, ids, values, scores, kept)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
+    if seen.hexdigest() == detector.model_.training.fingerprint:
+        warn(
+            "these are the rows that the model was trained on, so their scores are too low and "
+            "fewer are flagged than among new rows; `diffint find` scores each row by members that "
+            "were not trained on it",
+            InputWarning,
+        )
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class ScoredTable:
     rows: (shown, features) the flagged rows to show, highest score first, in original units.
     ids: (shown,) the id of each, or its row number counted from 1.
     notes: (shown,) text to show with each of them, or none.
+    row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -29,6 +30,7 @@ class ScoredTable:
     ids: tuple[str, ...]
     labels: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    row_scores: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:
