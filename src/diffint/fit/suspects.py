@@ -35,7 +35,8 @@ _COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 800, 10, 100
 _TRUSTED_SHARE = 0.7  # the least suspicious rows, from which others are drawn
 _LEFT_OUT_SHARE = 0.3  # largest of suspects and doubtful rows, where the share is given
 _ORDINARY_SHARE = 0.8  # rows from which the others may stand out
-_CLOSE, _FAR = 0.8, 1.5  # factors of the distance from ordinary rows, and of the scale of scores
+_CLOSE = 0.5  # distance of rows that belong together, as a share of that from ordinary rows
+_TOGETHER, _ALONE = 0.8, 2.5  # caution with rows that belong together, and with single ones
 _LEAST_DEVIATION = 1e-6  # scaled
 _BLOCK_CELLS = 4_000_000
 _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
@@ -116,7 +117,7 @@ def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDAr
     np.fill_diagonal(apart, np.inf)
     close = np.zeros(len(rows), dtype=bool)
     close[others] = apart.min(axis=1) < _CLOSE * from_ordinary
-    suspects = (stand_out(scores) & close) | stand_out(scores, _FAR)
+    suspects = (stand_out(scores, _TOGETHER) & close) | stand_out(scores, _ALONE)
     around = suspects.copy()
     for _ in others:  # at most: each time at least one row is added
         nearest = apart[:, around[others]].min(axis=1, initial=np.inf)
