@@ -1,5 +1,6 @@
 """The site has every page; facts stated in two places agree."""
 
+import ast
 import importlib.util
 import re
 from dataclasses import fields
@@ -94,7 +95,7 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     )
     assert f"{config._KEPT_CELLS // 9:,} rows of a table with nine features" in method
     assert (config._MEMBERS_OF_SMALL_TABLES, config._MEMBERS) == (5, 3)
-    assert f"five up to {config._SMALL_TABLE:,} rows and three for more" in method
+    assert f"five up to {config.SMALL_TABLE:,} rows and three for more" in method
     assert f"through {curves.N_KNOTS} quantiles" in method
     assert f"{curves._LONG_TAIL} times as wide as that of the inner 98 %" in method
     assert curves._INNER_TAIL == 0.01
@@ -141,3 +142,21 @@ def test_the_method_page_lists_what_the_model_keeps():
     for kind in (Member, FeatureSummary, FittedModel):
         for field in fields(kind):
             assert words[field.name] in text, field.name
+
+
+def test_the_tuning_page_explains_every_warning():
+    """Each warning in the code has one line on the page, and its words are in the code."""
+    page = (ROOT / "docs" / "tuning.md").read_text().split("## What warnings mean")[1]
+    lines = [line.split("|")[1] for line in page.splitlines() if line.startswith("| ")]
+    described = [line for line in lines if line != " text "]
+    warnings, words = 0, set()
+    for path in (ROOT / "src" / "diffint").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(getattr(node, "func", None), "id", "")
+            is_text = name in ("warn", "_warn_once") and not isinstance(node.args[0], ast.Name)
+            warnings += is_text
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words |= set(re.findall("[a-z]+", node.value))
+    assert len(described) == warnings
+    for text in described:
+        assert set(re.findall("[a-z]+", text)) <= words, text

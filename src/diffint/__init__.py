@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .core.model import FittedModel
     from .core.version import __version__
     from .estimator import DiffInt
+    from .finding import AnomaliesFound, find_anomalies
 
 __all__ = [
+    "AnomaliesFound",
     "CacheWarning",
     "CalibrationWarning",
     "CompilationError",
@@ -32,15 +34,18 @@ __all__ = [
     "TrainingError",
     "TrainingWarning",
     "__version__",
+    "find_anomalies",
 ]
 
 # All imported on first use: importing scikit-learn takes a second, which the command's help does
 # not need, and the command handles Ctrl-C only after this module is imported.
 _MODULES = {
+    "AnomaliesFound": ".finding",
     "Config": ".core.config",
     "DiffInt": ".estimator",
     "FittedModel": ".core.model",
     "__version__": ".core.version",
+    "find_anomalies": ".finding",
 }
 
 

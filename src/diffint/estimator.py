@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
+    from .fit.pipeline import Split
     from .score.prepared import PreparedModel
 
 Scores = NDArray[np.float64]
@@ -64,6 +65,9 @@ Attributes
 ----------
 model_ : FittedModel
     The fitted model, immutable. All results are computed from it.
+suspects_ : ndarray of shape (rows,)
+    Whether each row of the table given to `fit` was left out as a suspect (see `suspected_share`).
+    Not stored in a model file, which has their number (`model_.training.n_suspects`).
 history_ : ndarray of shape (epochs,)
     Training loss of every epoch, mean over the members.
 offset_ : float
@@ -75,6 +79,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 See Also
 --------
+find_anomalies : Ranks the rows of one table, without a clean table to train on.
 diffint.pyod_detector.DiffIntDetector : The same detector with PyOD's interface.
 
 Examples
@@ -116,6 +121,7 @@ array([ 1, -1])
         box_coverage: float = RECOMMENDED.box_coverage,
         calibration: str = RECOMMENDED.calibration,
         categories: Any = RUN_SETTINGS["categories"].default,
+        suspected_share: float | str = RECOMMENDED.suspected_share,
         false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
         device: str = RUN_SETTINGS["device"].default,
         random_state: Any = RUN_SETTINGS["random_state"].default,
@@ -142,6 +148,7 @@ array([ 1, -1])
         self.box_coverage = box_coverage
         self.calibration = calibration
         self.categories = categories
+        self.suspected_share = suspected_share
         self.false_positive_rate = false_positive_rate
         self.device = device
         self.random_state = random_state
@@ -177,12 +184,19 @@ array([ 1, -1])
         -------
         self : DiffInt
         """
+        self._fit(X, anomalies, groups)
+        return self
+
+    def _fit(self, X: Any, anomalies: Any, groups: Any, every_row: bool = False) -> Split:
+        """Fit; every_row: each row is left out by some member. → the rows of each member"""
         from .fit.category_positions import with_ordered_values
-        from .fit.pipeline import Task, fit_model
+        from .fit.pipeline import Task, fit_and_split
         from .fit.progress import announced_fit
+        from .fit.suspects import without_suspects
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
+        self.__dict__.pop("suspects_", None)
         self._model_file, self._table_file = None, _file_of(X)
         config = self.config
         rate = check_false_positive_rate(self.false_positive_rate)
@@ -199,18 +213,15 @@ array([ 1, -1])
         sized = config.for_table(*table.shape).resolved(len(table), len(table))
         elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
+        task = Task(table, mask, seed, codes, categories, every_row=every_row)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
-            model = fit_model(
-                Task(table, mask, seed, codes, categories),
-                names_of(self),
-                config,
-                device=device,
-                n_jobs=n_jobs,
-                verbose=self.verbose,
-            )
+            how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
+            task = without_suspects(task, names_of(self), config, **how)
+            model, split = fit_and_split(task, names_of(self), config, **how)
         self._set_model(model)
+        self.suspects_ = task.left_out & ~mask
         thresholds.warn_if_out_of_reach(model.calibration, rate)
-        return self
+        return split
 
     @property
     def config(self) -> Config:

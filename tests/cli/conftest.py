@@ -65,6 +65,7 @@ def payments(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("payments")
     frame = make_payments()
     frame.to_csv(folder / "t.csv", index=False)
+    make_payments(seed=1).to_csv(folder / "new.csv", index=False)
     frame.to_csv(folder / "t.csv.gz", index=False)
     with pyarrow.output_stream(folder / "t.tsv.zst", compression="zstd") as file:
         file.write(frame.to_csv(index=False, sep="\t").encode())

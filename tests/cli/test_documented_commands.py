@@ -6,6 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from diffint.cli import app
@@ -13,7 +15,9 @@ from diffint.cli import app
 from .conftest import make_payments
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "command.md", ROOT / "examples" / "README.md"]
+PAGES = [
+    ROOT / name for name in ("README.md", "docs/command.md", "docs/tuning.md", "examples/README.md")
+]
 
 
 def commands() -> list[str]:
@@ -37,7 +41,22 @@ def folder(tmp_path_factory):
     payments.to_csv(folder / "payments.csv", index=False)
     payments.to_csv(folder / "new.csv", index=False)
     payments.to_parquet(folder / "new.parquet")
+    orders = payments.rename(columns={"payment_id": "order"}).drop(columns="fraud")
+    orders["city"] = np.resize(["Lyon", "Oslo", "Rome"], len(orders))
+    orders["status"] = np.where(payments["fraud"], "fraud", "ok")
+    orders.to_csv(folder / "orders.csv", index=False)
+    with pd.ExcelWriter(folder / "orders.xlsx") as book:
+        for sheet in ("April", "May"):
+            orders.to_excel(book, sheet_name=sheet, index=False)
     return folder
+
+
+def test_the_guide_shows_the_message_about_unusable_columns(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    done = run("fit", "orders.csv", "-o", "new.diffint", "--id", "order")
+    assert done.code == 2
+    guide = (ROOT / "docs" / "command.md").read_text()
+    assert " ".join(done.err.split()) in " ".join(guide.split())
 
 
 def test_there_are_commands():

@@ -30,11 +30,11 @@ INVALID_TABLES = {
     "separator": ("age;amount;visits\n1;2;3\n", "--separator ';'"),
     "latin-1": ("age,amount,visits\n1,2,é\n".encode("latin-1"), "--encoding"),
     "binary": (bytes(range(256)) * 20, "utf-8|NUL"),
-    "NUL": ("age,amount,visits\n1,2,\0003\n", r"column 'visits' has '\\x003' in line 2"),
+    "NUL": ("age,amount,visits\n1,2,\0003\n", r"'visits'.* '\\x003' in line 2"),
     "columns": (",".join(f"c{i}" for i in range(100_000)) + "\n", "100,000 columns"),
     "duplicates": ("age,age,visits\n1,2,3\n", "more than one column called 'age'"),
-    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "column 'visits' has 'many' in line 3"),
-    "infinite": ("age,amount,visits\n1,2,3\n1,inf,3\n", "column 'amount'.*infinite.*line 3"),
+    "text": ("age,amount,visits\n1,2,3\n1,2,many\n", "'visits'.*'many' in line 3"),
+    "infinite": ("age,amount,visits\n1,2,3\n1,inf,3\n", "'amount'.*infinite.*line 3"),
 }
 
 
@@ -78,7 +78,18 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("score", "{m}", "missing.csv"), "'missing.csv' does not exist"),
         (("score", "{m}", "{folder}"), "is a folder"),
         (("score", "missing.diffint", "{t}"), "no model file 'missing.diffint'"),
-        (("score", "{t}", "{t}"), "not a model file"),
+        (("score", "{t}", "{t}"), "is a table, not a model file; a model is made of it with: "),
+        (("score", "{t}", "{m}"), "the model comes before the table: give '"),
+        (("explain", "{t}", "{m}", "--top", "1"), "the model comes before the table"),
+        (("report", "gone.csv", "{m}", "-o", "{new}"), "the model comes before the table"),
+        (("score", "{m}", "{m}"), "is a model file, not a table"),
+        (("fit", "{m}", "-o", "{new}"), "is a model file, not a table"),
+        (("score", "{m}", "{xls}"), "an old Excel file (.xls) or has a password; open it in Excel"),
+        (("score", "{m}", "{empty}"), "is empty; it needs a line of column names"),
+        (("score", "{empty}", "{t}"), "is empty, not a model file"),
+        (("score", "{m}", "{folder}"), "is a folder; give a file, such as '"),
+        (("score", "{folder}", "{t}"), "is a folder; give a model file"),
+        (("score", "{cut}f", "{t}"), "`diffint fit` writes one; did you mean '"),
         (("score", "{cut}", "{t}"), "damaged"),
         (("score", "{m}", "{lacks}"), "lacks a column that the model needs: 'visits'"),
         (("score", "{m}", "{t}", "--id", "unknown"), "'unknown'"),
@@ -86,15 +97,18 @@ def test_every_kind_of_missing_value_and_stray_spaces(run, payments, tmp_path):
         (("score", "{m}", "{t}", "-o", "{folder}"), "is a folder"),
         (("score", "{m}", "{t}", "--separator", "ab"), "single character"),
         (("score", "{m}", "{t}", "--encoding", "nonsense"), "not a known encoding"),
-        (("score", "{m}", "{t}", "--format", "xlsx"), "not a table format"),
+        (("score", "{m}", "{t}", "--format", "ods"), "not a table format"),
         (("score", "{m}", "{t}", "--fpr", "7"), "false_positive_rate"),
         (("fit", "{t}", "-o", "{new}", "--label", "unknown"), "--label names: 'unknown'"),
-        (("fit", "{t}", "-o", "{new}", "--label", "payment"), "label 'payment' is 2 in line 4"),
+        (
+            ("fit", "{t}", "-o", "{new}", "--label", "payment"),
+            "label 'payment' is 000002 in line 4",
+        ),
         (("fit", "{t}", "-o", "{new}", "--ignore", "unknown"), "--ignore names: 'unknown'"),
         (("fit", "{t}", "-o", "{folder}/no/m"), "does not exist; create it"),
         (("fit", "{t}", "-o", "{new}", "--preset", "best"), "recommended"),
         (("fit", "{t}", "-o", "{new}", "--device", "abacus"), "device"),
-        (("fit", "{words}", "-o", "{new}", "--label", "fraud"), "'no' in line 2"),
+        (("fit", "{words}", "-o", "{new}", "--label", "fraud"), "'no' in line 2; it must be"),
         (("info", "{t}"), "not a model file"),
         (("nonsense",), "nonsense"),
     ],
@@ -108,6 +122,8 @@ def test_invalid_arguments(run, payments, tmp_path, arguments, message):
         "new": tmp_path / "new",
         "cut": table(tmp_path, "cut.diffint", model[: len(model) // 2]),
         "lacks": table(tmp_path, "lacks.csv", "age,amount\n1,2\n"),
+        "xls": table(tmp_path, "old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99)),
+        "empty": table(tmp_path, "empty.csv", ""),
         "words": table(tmp_path, "words.csv", "age,fraud\n1,no\n"),
     }
     before = sorted(os.listdir(tmp_path))
@@ -154,7 +170,8 @@ def test_standard_output_on_a_full_disk(payments, arguments):
         done = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=payments, check=False
         )
-    assert (done.returncode, done.stderr) == (2, f"diffint: standard output {FULL}")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"diffint: standard output {FULL}")
 
 
 def test_a_file_that_grows_too_large(payments, tmp_path):
@@ -164,8 +181,8 @@ def test_a_file_that_grows_too_large(payments, tmp_path):
         ["bash", "-c", command], capture_output=True, text=True, cwd=payments, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"diffint: '{out}' cannot be written: File too large; ")
-    assert done.stderr.count("\n") == 1
+    assert f"diffint: '{out}' cannot be written: File too large; " in done.stderr
+    assert "Traceback" not in done.stderr
     assert out.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.csv.gz"]
 
@@ -243,9 +260,10 @@ def test_columns_that_cannot_be_ids(run, payments, tmp_path, kind, command):
 )
 def test_columns_of_unusual_types_that_can_be_ids(run, payments, tmp_path, ids):
     path = table_with_ids(tmp_path, ids)
-    for out in ("o.csv", "o.parquet", "o.arrow"):
+    for out in ("o.csv", "o.parquet", "o.arrow", "o.xlsx"):
         done = run("score", payments / "m.diffint", path, "--id", "key", "-o", tmp_path / out)
-        assert (done.code, done.err) == (0, "")
+        assert done.code == 0
+        assert done.err.startswith("diffint: scored 3 rows: ")
 
 
 def test_columns_that_are_not_numeric(run, payments, tmp_path):
@@ -258,7 +276,8 @@ def test_columns_that_are_not_numeric(run, payments, tmp_path):
     assert "which is not a number; convert it to numbers" in done.err
     done = run("fit", path, "-o", tmp_path / "m")
     assert done.code == 2
-    assert "use --ignore age, or --id age" in done.err
+    assert "1 column cannot be used: 'age' (type list<" in done.err
+    assert "; leave it out with: --ignore age\n" in done.err
 
 
 def test_a_damaged_compressed_file_is_named(run, payments, tmp_path):
@@ -308,7 +327,10 @@ def test_an_interrupt_leaves_no_files(payments, tmp_path, number, code):
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode in (code, 0)  # 0: it ended before the signal arrived
-    assert err == ("diffint: interrupted; no file was written\n" if process.returncode else "")
+    finished = "diffint: scored "
+    assert err.startswith(
+        "diffint: interrupted; no file was written\n" if process.returncode else finished
+    )
     remaining = set(os.listdir(tmp_path)) - {"big.parquet"}
     assert remaining == (set() if process.returncode else {"out.csv"})
 
@@ -329,7 +351,8 @@ def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
+    assert process.returncode == 0
+    assert f"diffint: scored {len(make_payments())} rows: " in err
     assert len(pd.read_csv(tmp_path / "out.csv")) == len(make_payments())
 
 
@@ -350,7 +373,7 @@ def test_more_invalid_text(run, payments, tmp_path, content, options, message):
 
 
 def test_output_names_without_a_table_format(run, payments, tmp_path):
-    for name in ("o.xlsx", "o.parquet.gz"):
+    for name in ("o.ods", "o.xls", "o.xlsm", "o.parquet.gz"):
         done = run("score", payments / "m.diffint", payments / "t.csv", "-o", tmp_path / name)
         assert done.code == 2
         assert name in done.err

@@ -44,7 +44,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def detector(records):
-    return DiffInt(random_state=0, epochs=30, n_units=60).fit(records)
+    return DiffInt(random_state=0, epochs=30, n_units=60, n_members=3).fit(records)
 
 
 @pytest.fixture(scope="module")

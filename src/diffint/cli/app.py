@@ -29,6 +29,7 @@ from . import NOTHING_WRITTEN, bench
 from .constraints import constraints
 from .demo import demo
 from .explain import explain
+from .find import find
 from .fit import fit
 from .info import info
 from .report import report
@@ -60,7 +61,7 @@ def options(
     """Interpretable anomaly detection for numerical tables."""
 
 
-for command in (fit, score, explain, constraints, info, report, demo):
+for command in (fit, find, score, explain, constraints, info, report, demo):
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 
@@ -82,6 +83,7 @@ def main() -> None:
         handling_stop_signals(stop),
         warnings.catch_warnings(),
     ):
+        _printed.clear()
         warnings.showwarning = _print_once
         try:
             stop.start()

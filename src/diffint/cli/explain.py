@@ -11,8 +11,8 @@ from ..core.errors import InputError
 from ..core.formatting import counted, printable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
-from .loading import id_column_of, load_detector
-from .output import records, say, say_json
+from .loading import id_column_of, kept_columns, load_detector
+from .output import kept_text, records, say, say_json
 from .streaming import Highest, ScoredBatch, joined, scored_batches
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def explain(
         typer.Option(metavar="N", min=1, help="Explain the N rows with the highest scores."),
     ] = None,
     id_column: arguments.Id = None,
+    keep: arguments.Keep = None,
     n_reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
@@ -44,6 +45,7 @@ def explain(
     as_json: arguments.Json = False,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
+    sheet: arguments.Sheet = None,
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
@@ -62,21 +64,26 @@ def explain(
         raise InputError(
             f"choose the rows to explain with one of --row N, --row-id ID and --top N{hint}"
         )
-    detector = load_detector(model, jobs, fpr)
-    with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
+    detector = load_detector(model, jobs, fpr, table)
+    with open_table(table, ReadingOptions(kind, separator, decimal, encoding, sheet)) as file:
         id_column = id_column_of(detector, file, id_column)
+        keep = kept_columns(file, keep, id_column, ())
         if row_id is not None and id_column is None:
             raise InputError(
                 f"--row-id needs to know which column of {file.name} has the ids; name it with "
                 "--id COL"
             )
-        batch = _rows(detector, file, row, id_column, row_id, top, jobs)
+        batch = _rows(detector, file, row, id_column, row_id, top, jobs, keep)
     threshold = -detector.offset_
     why = explain_rows(detector.prepared, batch.values, threshold)
     nearest = nearest_normal(detector.prepared, batch.values, threshold)
     names = [batch.name(i) for i in range(len(why))]
+    kept = [batch.kept_cells(i) for i in range(len(why))]
     if as_json:
-        say_json(_as_json(why, nearest, names, n_reasons))
+        rows = _as_json(why, nearest, names, n_reasons)
+        if keep:
+            rows = [line | {"kept": cells} for line, cells in zip(rows, kept, strict=True)]
+        say_json(rows)
         return
     texts = []
     for i, name in enumerate(names):
@@ -84,7 +91,8 @@ def explain(
         if why.flagged[i]:
             change = nearest.text(i).removeprefix(f"Row {i}")
             text += f"\n  It{change}" if nearest.found[i] else f"\n  N{change.removeprefix(': n')}"
-        texts.append(f"Row {printable(name)}{text}")
+        cells = f" ({kept_text(kept[i])})" if keep else ""
+        texts.append(f"Row {printable(name)}{cells}{text}")
     say("\n\n".join(texts))
 
 
@@ -96,12 +104,13 @@ def _rows(
     row_id: str | None,
     top: int | None,
     jobs: int,
+    keep: list[str],
 ) -> ScoredBatch:
     """The rows to explain; with an id, all rows that have it."""
     highest = Highest(top or 1)
     found: list[ScoredBatch] = []
     count = 0
-    for batch in scored_batches(detector, file, id_column, jobs):
+    for batch in scored_batches(detector, file, id_column, jobs, keep=keep):
         count = batch.first + len(batch.scores)
         if top is not None:
             highest.add(batch)

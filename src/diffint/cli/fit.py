@@ -7,23 +7,26 @@ import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+import pyarrow
 import typer
 from numpy.typing import NDArray
 
-from ..core.config import PRESETS, SETTINGS
+from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
+from ..core.scaling import SCALERS
 from ..show.wording.learned import stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
+from .columns import NumberColumns, check_columns, choose_features, unused_columns
+from .labels import Label
 from .output import say
-from .streaming import check_columns
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
-_RATE, _DEVICE = SETTINGS["false_positive_rate"], SETTINGS["device"]
+_MOST_LISTED = 10  # suspects
 _HELD_OUT = 0.2  # share of the rows for measuring accuracy if anomalies are known
 
 
@@ -35,40 +38,80 @@ def fit(
     label: Annotated[
         str | None,
         typer.Option(
-            metavar="COL",
-            help="Column with 1 (or true) for known anomalies. They are not used for training, but "
-            "to measure AUROC and average precision on held-out rows.",
+            metavar="COL[=VALUE]",
+            help="Column that is 1 (or VALUE) for known anomalies, which are left out of training "
+            "and used to measure the accuracy.",
+            rich_help_panel=arguments.COLUMNS,
         ),
     ] = None,
     id_column: arguments.Id = None,
-    group: Annotated[
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    numeric_only: arguments.NumericOnly = False,
+    fpr: Annotated[
+        float, typer.Option(metavar="RATE", help=SETTINGS["false_positive_rate"].meaning)
+    ] = SETTINGS["false_positive_rate"].default,
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Defaults of the settings: recommended or paper.",
+            rich_help_panel=arguments.TRAINING,
+        ),
+    ] = "recommended",
+    epochs: arguments.Epochs = None,
+    members: Annotated[
         str | None,
         typer.Option(
-            metavar="COL",
-            help="Column that is equal for rows that belong together (one subject, machine or "
-            "day), so that the threshold holds for new ones. Not a feature.",
+            metavar="N",
+            help="Networks whose scores are averaged.",
+            rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column to leave out; repeatable.")
-    ] = None,
-    fpr: Annotated[float, typer.Option(help=_RATE.meaning)] = _RATE.default,
-    preset: Annotated[
-        str, typer.Option(metavar="NAME", help="Set of defaults: recommended or paper.")
-    ] = "recommended",
-    decoder: Annotated[
-        str | None, typer.Option(metavar="NAME", help=SETTINGS["decoder"].meaning)
-    ] = None,
-    epochs: Annotated[
-        str | None, typer.Option(metavar="N", help=SETTINGS["epochs"].meaning)
+    units: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Interval units of each member.", rich_help_panel=arguments.TRAINING
+        ),
     ] = None,
     kept_rows: Annotated[
-        int | None, typer.Option(metavar="N", help=SETTINGS["kept_rows"].meaning + " 0 for none.")
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Training rows that each member stores; 0 for none.",
+            rich_help_panel=arguments.TRAINING,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help=SETTINGS["random_state"].meaning)] = 0,
-    device: Annotated[str, typer.Option(metavar="NAME", help=_DEVICE.meaning)] = _DEVICE.default,
+    scaling: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"How features are scaled: {', '.join(SCALERS)}.",
+            rich_help_panel=arguments.TRAINING,
+        ),
+    ] = None,
+    decoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="free, or certified for scores with proven lower bounds.",
+            rich_help_panel=arguments.TRAINING,
+        ),
+    ] = None,
+    suspected_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows to leave out because they may be anomalies, or auto.",
+            rich_help_panel=arguments.TRAINING,
+        ),
+    ] = None,
+    seed: arguments.Seed = 0,
+    device: arguments.Device = SETTINGS["device"].default,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
+    sheet: arguments.Sheet = None,
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
@@ -84,7 +127,16 @@ def fit(
         raise InputError("a model cannot be written to standard output; give a file with -o")
     check_not_an_input(output, table)
     check_writable(output)  # before the work, to fail early
-    settings = _settings(preset, decoder, epochs, kept_rows)
+    settings = _settings(
+        preset,
+        decoder=decoder,
+        epochs=epochs,
+        kept_rows=kept_rows,
+        n_members=members,
+        n_units=units,
+        scaling=scaling,
+        suspected_share=None if suspected_share is None else suspected_share_of(suspected_share),
+    )
     detector = DiffInt(
         **settings,
         false_positive_rate=fpr,
@@ -93,39 +145,39 @@ def fit(
         n_jobs=jobs,
         verbose=1,
     )
-    how = ReadingOptions(kind, separator, decimal, encoding)
+    how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     with open_table(table, how) as file:
-        if label is not None and label in (id_column, group):
-            other = "id" if label == id_column else "group"
-            raise InputError(f"{label!r} cannot be both the label and the {other} column")
-        check_columns(file, ignore or [], "--ignore names")
-        unused = dict.fromkeys(ignore or [], "--ignore")
-        for column, option in ((id_column, "--id"), (group, "--group"), (label, "--label")):
-            if column is not None:
-                check_columns(file, [column], f"{option} names")
-                unused[column] = "the label" if option == "--label" else option
-        features = [column for column in file.columns if column not in unused]
-        if not features:
-            raise InputError(f"{file.name} has no column left to learn from")
-        rows = _read(file, features, label, group)
+        marked = None if label is None else Label(label, file)
+        others = other_columns(file, marked, id_column, group)
+        features, unused = choose_features(file, columns, ignore, others)
+        rows = read_training_rows(file, features, marked, group, id_column, numeric_only)
+        unused |= dict.fromkeys(rows.not_numeric, "not numeric")
 
     import pandas
 
-    frame = pandas.DataFrame(rows.values, columns=features, copy=False)
+    frame = pandas.DataFrame(rows.values, columns=rows.features, copy=False)
     accuracy = [] if label is None else [_accuracy(detector, frame, rows)]
     detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups)
     detector.id_column_ = id_column
     detector.save(output)
     training = detector.model_.training
     lines = [
-        f"Learned from {counted(training.n_rows, 'row')} of {counted(len(features), 'feature')} "
-        f"in {time.perf_counter() - started:.1f} s ({training.device}).",
+        f"Learned from {counted(training.n_rows, 'row')} of "
+        f"{counted(len(rows.features), 'feature')} in {time.perf_counter() - started:.1f} s "
+        f"({training.device}).",
     ]
     if training.n_known_anomalies:
         lines.append(f"Left out {counted(training.n_known_anomalies, 'known anomaly')}.")
+    if training.n_suspects:
+        numbers = [f"{i + 1:,}" for i in np.flatnonzero(detector.suspects_)[:_MOST_LISTED]]
+        more = training.n_suspects - len(numbers)
+        numbers += [f"{more:,} more"] if more else []
+        which = "row" if training.n_suspects == 1 else "rows"
+        lines.append(
+            f"Left out {counted(training.n_suspects, 'suspect')}: {which} {listed(numbers)}."
+        )
     if unused:
-        columns = [f"{column!r} ({why})" for column, why in unused.items()]
-        lines.append(f"Not used: {listed(columns)}.")
+        lines.append(f"Not used: {unused_columns(unused)}.")
     lines += accuracy
     threshold = -detector.offset_
     calibration = detector.model_.calibration
@@ -144,41 +196,93 @@ def fit(
         say(line)
 
 
-def _settings(
-    preset: str, decoder: str | None, epochs: str | None, kept_rows: int | None
-) -> dict[str, Any]:
+def _settings(preset: str, **given: Any) -> dict[str, Any]:
+    """The settings of a preset with those that are given; digits are whole numbers."""
     if preset not in PRESETS:
         raise InputError(f"--preset {preset!r} is not one of {', '.join(PRESETS)}")
-    settings = PRESETS[preset].to_dict()
-    given = {"decoder": decoder, "kept_rows": kept_rows}
-    settings.update({name: value for name, value in given.items() if value is not None})
-    if epochs is not None:
-        settings["epochs"] = int(epochs) if epochs.isdecimal() else epochs
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name, value in chosen.items():
+        if isinstance(value, str) and value.isdecimal():
+            chosen[name] = int(value)
+    settings = PRESETS[preset].to_dict() | chosen
+    try:
+        Config(**settings)  # checks them before the table is read
+    except InputError as error:
+        name, _, problem = str(error).partition("=")
+        raise InputError(f"--{name.removeprefix('n_').replace('_', '-')}={problem}") from None
     return settings
 
 
-class _Rows(NamedTuple):
-    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group"""
+def other_columns(
+    file: TableFile, label: Label | None, id_column: str | None, group: str | None
+) -> dict[str, str]:
+    """The columns that are not features, and what they are."""
+    if label is not None and label.column in (id_column, group):
+        other = "id" if label.column == id_column else "group"
+        raise InputError(f"{label.column!r} cannot be both the label and the {other} column")
+    others = {}
+    for column, option in ((id_column, "--id"), (group, "--group")):
+        if column is not None:
+            check_columns(file, [column], f"{option} names")
+            others[column] = option
+    return others if label is None else others | {label.column: "the label"}
 
+
+def suspected_share_of(text: str) -> float | str:
+    """The value of --suspected-share; text that is no number is checked with the other settings."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+class TrainingRows(NamedTuple):
+    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
+    not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None"""
+
+    features: list[str]
     values: NDArray[np.float64]
     anomalies: NDArray[np.bool_]
     groups: Any
+    not_numeric: list[str]
+    ids: Any = None
 
 
-def _read(file: TableFile, features: list[str], label: str | None, group: str | None) -> _Rows:
-    """All rows of a file, which of them are known anomalies, and their groups."""
-    parts, marks, groups = [], [], []
-    others = [column for column in (label, group) if column is not None]
+def read_training_rows(
+    file: TableFile,
+    features: list[str],
+    label: Label | None,
+    group: str | None,
+    id_column: str | None,
+    numeric_only: bool,
+) -> TrainingRows:
+    """All rows of a file, which of them are known anomalies, their groups and ids."""
+    numbers, marks, groups, ids = NumberColumns(file, features), [], [], []
+    special = dict.fromkeys((None if label is None else label.column, group, id_column))
+    others = [column for column in special if column is not None]
     for first, batch in file.batches([*features, *others]):
-        parts.append(file.numbers(batch, features, first, can_ignore=True))
+        numbers.add(batch, first)
         none = np.zeros(batch.num_rows, dtype=bool)
-        marks.append(file.anomalies(batch, label, first) if label else none)
+        marks.append(none if label is None else label.marks(batch, first))
         if group is not None:
             groups.append(_group_labels(file, batch, group, first))
-    values = np.concatenate(parts)
+        if id_column is not None:
+            ids.append(file.ids(batch, id_column))
+    if label is not None:
+        label.check()
+    not_numeric = numbers.leave_out() if numeric_only else []
+    names, values = numbers.matrix(id_column is not None)
     if len(values) < 2:
         raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
-    return _Rows(values, np.concatenate(marks), np.concatenate(groups) if groups else None)
+    grouped = np.concatenate(groups) if groups else None
+    return TrainingRows(
+        names,
+        values,
+        np.concatenate(marks),
+        grouped,
+        not_numeric,
+        pyarrow.concat_arrays(ids) if ids else None,
+    )
 
 
 def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
@@ -194,7 +298,7 @@ def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArra
     return np.asarray([label.strip() for label in labels], dtype=object)
 
 
-def _accuracy(detector: DiffInt, frame: Any, rows: _Rows) -> str:
+def _accuracy(detector: DiffInt, frame: Any, rows: TrainingRows) -> str:
     """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score

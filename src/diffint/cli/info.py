@@ -43,6 +43,7 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     lines = {
         "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
         "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
+        f"{counted(training.n_suspects, 'suspect')}, "
         f"{counted(training.n_blank_rows, 'blank row')}",
         "stores": _stored(fitted),
         "features": ", ".join(names[:10]) + more,

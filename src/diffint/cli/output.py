@@ -6,9 +6,11 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from ..core.formatting import printable
+from ..core.formatting import printable, shown_name
 
 
 def say(text: str, err: bool = False) -> None:
@@ -31,3 +33,24 @@ def records(frame: Any) -> Any:
         }
         for line in frame.to_dict(orient="records")
     ]
+
+
+def kept_text(cells: dict[str, str]) -> str:
+    """``cut = Ideal, color = E``: the cells of kept columns."""
+    return ", ".join(f"{shown_name(name)} = {printable(cell)}" for name, cell in cells.items())
+
+
+def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Numbers (rows,) rounded to this many significant digits, which is all that is written."""
+    rounded = values.copy()
+    size = np.abs(values)
+    # Powers of ten up to 10^22 are exact, so that the quotient is the nearest to the decimal.
+    regular = (size >= 10.0 ** (digits - 22)) & (size < 10.0**digits)
+    places = digits - 1 - np.floor(np.log10(size, where=regular, out=np.zeros_like(size)))
+    for place in np.unique(places[regular]):
+        chosen = regular & (places == place)
+        factor = 10.0 ** int(place)
+        rounded[chosen] = np.rint(values[chosen] * factor) / factor
+    others = np.flatnonzero(~regular & np.isfinite(values))
+    rounded[others] = [float(f"{value:.{digits}g}") for value in values[others]]
+    return rounded

@@ -12,8 +12,8 @@ from ..core.formatting import counted
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from . import arguments
-from .loading import id_column_of, load_detector
-from .output import say
+from .loading import id_column_of, kept_columns, load_detector
+from .output import kept_text, say
 from .streaming import Highest, scored_batches
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ def report(
         ),
     ] = "report.html",
     id_column: arguments.Id = None,
+    keep: arguments.Keep = None,
     top: Annotated[
         int, typer.Option(metavar="N", min=1, help="Largest number of flagged rows to show.")
     ] = MOST_SHOWN,
     fpr: arguments.Rate = None,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
+    sheet: arguments.Sheet = None,
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
@@ -51,9 +53,9 @@ def report(
     check_not_an_input(output, model, table)
     if output != "-":
         check_writable(output)  # before the work, to fail early
-    detector = load_detector(model, jobs, fpr)
-    how = ReadingOptions(kind, separator, decimal, encoding)
-    n_flagged = write_report(detector, table, output, how, id_column, top, jobs)
+    detector = load_detector(model, jobs, fpr, table)
+    how = ReadingOptions(kind, separator, decimal, encoding, sheet)
+    n_flagged = write_report(detector, table, output, how, id_column, top, jobs, keep)
     where = "" if output == "-" else f" Report: {output}"
     say(f"{counted(n_flagged, 'row')} flagged.{where}", err=True)
 
@@ -66,8 +68,12 @@ def write_report(
     id_column: str | None = None,
     top: int = MOST_SHOWN,
     jobs: int = -1,
+    keep: list[str] | None = None,
 ) -> int:
-    """Score a file and write its report. → the number of flagged rows"""
+    """Score a file and write its report. → the number of flagged rows
+
+    keep: other columns to show.
+    """
     from ..show.report import build_report
     from ..show.report.data import ScoredTable
 
@@ -75,7 +81,8 @@ def write_report(
     highest, scores = Highest(top, threshold), []
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
-        for batch in scored_batches(detector, file, id_column, jobs):
+        keep = kept_columns(file, keep, id_column, ())
+        for batch in scored_batches(detector, file, id_column, jobs, keep=keep):
             highest.add(batch)
             scores.append(batch.scores)
     scored = ScoredTable(
@@ -83,6 +90,7 @@ def write_report(
         scores=np.concatenate(scores),
         rows=np.empty((0, n_features)) if highest.rows is None else highest.rows.values,
         ids=highest.ids,
+        notes=tuple(map(kept_text, highest.kept)) if keep else (),
     )
     page = build_report(detector, scored)
     if output == "-":

@@ -13,19 +13,22 @@ import typer
 from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
-from ..core.errors import InputError
+from ..core.formatting import counted, number
 from ..decide import thresholds
 from ..tables.atomic_write import check_not_an_input
+from ..tables.files.formats import format_to_write
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.files.writing import table_writer
 from . import arguments
-from .loading import id_column_of, load_detector
+from .loading import id_column_of, kept_columns, load_detector
+from .output import say, significant
 from .streaming import Highest, ScoredBatch, scored_batches
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
 _REASONS = 3
+_DIGITS = 6  # of scores and p-values in files that people read
 _COLUMNS = ("score", "p_value", "flagged", "reasons")
 
 
@@ -37,6 +40,7 @@ def score(
         typer.Option("-o", "--output", metavar="OUT", help="File to write; - for standard output."),
     ] = "-",
     id_column: arguments.Id = None,
+    keep: arguments.Keep = None,
     top: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Only the N rows with the highest scores, sorted."),
@@ -53,19 +57,20 @@ def score(
         typer.Option(
             "--output-format",
             metavar="KIND",
-            help="Format of OUT: csv, tsv, parquet or arrow. Default: from its name.",
+            help=f"Format of OUT: {arguments.KINDS}. Default: from its name.",
         ),
     ] = None,
     escape_formulas: Annotated[
         bool,
         typer.Option(
             "--escape-formulas/--no-escape-formulas",
-            help="In CSV and TSV, put an apostrophe before ids that a spreadsheet takes for "
+            help="In CSV and TSV, put an apostrophe before cells that a spreadsheet takes for "
             "formulas.",
         ),
     ] = True,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
+    sheet: arguments.Sheet = None,
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
@@ -79,34 +84,65 @@ def score(
     Example: diffint score payments.diffint new.parquet -o scores.parquet --flagged-only
     """
     check_not_an_input(output, model, table)
-    detector = load_detector(model, jobs, fpr)
-    threshold = -detector.offset_
-    with open_table(table, ReadingOptions(kind, separator, decimal, encoding)) as file:
+    form = format_to_write(output, output_kind)
+    detector = load_detector(model, jobs, fpr, table)
+    summary = _Summary(detector)
+    with open_table(table, ReadingOptions(kind, separator, decimal, encoding, sheet)) as file:
         id_column = id_column_of(detector, file, id_column)
+        name = id_column or "row"
+        written = _COLUMNS if id_column else ("row", *_COLUMNS)
+        keep = kept_columns(file, keep, id_column, written)
         # A bar would be mixed with rows that are printed on the same terminal.
         printed = output == "-" and sys.stdout is not None and sys.stdout.isatty()
-        batches = scored_batches(detector, file, id_column, jobs, show_progress=not printed)
+        batches = scored_batches(detector, file, id_column, jobs, not printed, keep)
         first = next(batches)  # before anything is written: most errors occur here
-        if id_column in _COLUMNS:
-            raise InputError(
-                f"the id column {id_column!r} has the same name as a column that `score` writes; "
-                "rename it"
-            )
         schema = pyarrow.schema(
             [
-                (id_column or "row", pyarrow.int64() if first.ids is None else first.ids.type),
+                (name, pyarrow.int64() if first.ids is None else first.ids.type),
+                *((name, cells.type) for name, cells in first.kept.items()),
                 ("score", pyarrow.float64()),
                 ("p_value", pyarrow.float64()),
                 ("flagged", pyarrow.bool_()),
                 *([("reasons", pyarrow.string())] if reasons else []),
             ]
         )
-        all_batches = chain([first], batches)
-        guarded = ("reasons", schema.names[0]) if escape_formulas else ("reasons",)
+        all_batches = summary.counted(chain([first], batches))
+        guarded = ("reasons", name, *keep) if escape_formulas else ("reasons",)
         with table_writer(output, schema, output_kind, guarded) as write:
-            for batch in _chosen(all_batches, top, flagged_only, threshold):
-                columns = _columns(detector, batch, threshold, reasons, top is not None)
+            for batch in _chosen(all_batches, top, flagged_only, summary.threshold):
+                columns = _columns(detector, batch, reasons, top is not None, form.for_people)
                 write(pyarrow.record_batch(columns, schema=schema))
+    say(summary.text(output), err=True)
+
+
+class _Summary:
+    """Counts all rows and those that are flagged."""
+
+    def __init__(self, detector: DiffInt) -> None:
+        self._rate, self.threshold = detector.false_positive_rate, -detector.offset_
+        self._calibration = detector.model_.calibration
+        self._rows = self._flagged = 0
+
+    def counted(self, batches: Iterable[ScoredBatch]) -> Iterator[ScoredBatch]:
+        """The same batches."""
+        for batch in batches:
+            self._rows += len(batch.scores)
+            self._flagged += int((batch.scores > self.threshold).sum())
+            yield batch
+
+    def text(self, output: str) -> str:
+        """A line that says how many rows are flagged, and how many would be by chance."""
+        rate = f"{number(100 * self._rate)} %"
+        if not self._calibration.held_out:
+            chance = "the threshold is based on training rows, so more than the false-positive rate"
+        elif self._calibration.reaches(self._rate):
+            expected = number(self._rate * self._rows)
+            chance = f"about {expected} expected by chance, at a false-positive rate of {rate}"
+        else:
+            chance = f"too few calibration rows for a false-positive rate of {rate}"
+        where = "" if output == "-" else f"; written to {output}"
+        rows = counted(self._rows, "row")
+        return f"diffint: scored {rows}: {self._flagged:,} flagged ({chance}){where}"
 
 
 def _chosen(
@@ -125,15 +161,22 @@ def _chosen(
 
 
 def _columns(
-    detector: DiffInt, batch: ScoredBatch, threshold: float, reasons: bool, all_rows: bool
+    detector: DiffInt, batch: ScoredBatch, reasons: bool, all_rows: bool, for_people: bool
 ) -> list[Any]:
-    """The columns to write, as pyarrow arrays (rows,)."""
-    flagged = batch.scores > threshold
+    """The columns to write, as pyarrow arrays (rows,).
+
+    all_rows: whether all rows get reasons; for_people: whether numbers are rounded.
+    """
+    flagged = batch.scores > -detector.offset_
     p_values = thresholds.p_values(detector.model_.calibration, batch.scores)
-    columns = [pyarrow.array(column) for column in (batch.scores, p_values, flagged)]
+    numbers = [batch.scores, p_values]
+    if for_people:
+        numbers = [significant(values, _DIGITS) for values in numbers]
+    columns = [pyarrow.array(column) for column in (*numbers, flagged)]
     if reasons:
         columns.append(_reasons(detector, batch, np.ones_like(flagged) if all_rows else flagged))
-    return [batch.ids if batch.ids is not None else pyarrow.array(batch.numbers), *columns]
+    ids = batch.ids if batch.ids is not None else pyarrow.array(batch.numbers)
+    return [ids, *batch.kept.values(), *columns]
 
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import pyarrow
 from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
-from ..core.errors import InputError
-from ..core.formatting import listed
+from ..core.errors import InputWarning, warn
 from ..tables.files.reading import TableFile
+from ..tables.fingerprint import Fingerprint
+from .columns import check_columns
 from .output import say
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class ScoredBatch:
     """Some rows of a file with their scores.
 
     first: number of rows before them; numbers: (rows,) their numbers in the file, from 1; ids:
-    pyarrow array (rows,), or None; values: (rows, features) in the model's order; scores: (rows,).
+    pyarrow array (rows,), or None; values: (rows, features) in the model's order; scores: (rows,);
+    kept: other columns, as pyarrow arrays (rows,).
     """
 
     first: int
@@ -39,11 +41,17 @@ class ScoredBatch:
     ids: Any | None
     values: NDArray[np.float64]
     scores: NDArray[np.float64]
+    kept: dict[str, Any] = field(default_factory=dict)
 
     def name(self, row: int) -> str:
         """The id of a row of the batch, or its number in the file if it has none."""
         name = None if self.ids is None else self.ids[row].as_py()
         return str(self.numbers[row] if name is None or name == "" else name)
+
+    def kept_cells(self, row: int) -> dict[str, str]:
+        """The cells of the kept columns in a row of the batch, as text."""
+        cells = {name: column[row].as_py() for name, column in self.kept.items()}
+        return {name: "" if cell is None else str(cell) for name, cell in cells.items()}
 
     def where(self, chosen: NDArray[np.bool_]) -> ScoredBatch:
         """Only the chosen rows."""
@@ -51,9 +59,11 @@ class ScoredBatch:
 
     def take(self, rows: NDArray[np.intp]) -> ScoredBatch:
         """These rows, in this order."""
-        ids = None if self.ids is None else self.ids.take(pyarrow.array(rows))
+        chosen = pyarrow.array(rows)
+        ids = None if self.ids is None else self.ids.take(chosen)
         values, scores = self.values[rows], self.scores[rows]
-        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores)
+        kept = {name: column.take(chosen) for name, column in self.kept.items()}
+        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept)
 
 
 def scored_batches(
@@ -62,40 +72,39 @@ def scored_batches(
     id_column: str | None,
     n_jobs: int,
     show_progress: bool = True,
+    keep: Sequence[str] = (),
 ) -> Iterator[ScoredBatch]:
-    """The rows of an open file with scores; columns are found by name, in any order."""
+    """The rows of an open file with scores; columns are found by name, in any order.
+
+    keep: other columns to return with them.
+    """
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     features = list(detector.model_.feature_names)
     check_columns(table, features, "the model needs")
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")
-    columns = features + ([id_column] if id_column and id_column not in features else [])
-    jobs, n_blank = resolve_jobs(n_jobs), 0
+    others = [*([] if id_column is None else [id_column]), *keep]
+    columns = list(dict.fromkeys([*features, *others]))
+    jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
         for first, batch in table.batches(columns):
             values = table.numbers(batch, features, first)
             ids = table.ids(batch, id_column) if id_column is not None else None
+            kept = {name: table.kept(batch, name) for name in keep}
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
-            yield ScoredBatch(first, numbers, ids, values, scores)
+            seen.add(values)
+            yield ScoredBatch(first, numbers, ids, values, scores, kept)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
-
-
-def check_columns(table: TableFile, names: list[str], needed_by: str) -> None:
-    """Raise an error if a table lacks columns; needed_by: e.g. ``the model needs``."""
-    missing = [repr(name) for name in names if name not in table.columns]
-    if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        unknown_first = sorted(table.columns, key=lambda name: name in names)
-        existing = [repr(name) for name in unknown_first[:5]] or ["none"]
-        others = ", …" if len(table.columns) > 5 else ""
-        raise InputError(
-            f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that "
-            f"{needed_by}: {listed(missing[:5])}{more}; it has {listed(existing)}{others}"
-            f"{table.hint()}"
+    if seen.hexdigest() == detector.model_.training.fingerprint:
+        warn(
+            "these are the rows that the model was trained on, so their scores are too low and "
+            "fewer are flagged than among new rows; `diffint find` scores each row by members that "
+            "were not trained on it",
+            InputWarning,
         )
 
 
@@ -134,7 +143,7 @@ def rows_progress(table: TableFile, shown: bool) -> Iterator[Any]:
 
 @contextmanager
 def _long_work(table: TableFile) -> Iterator[Callable[[int], None]]:
-    """A function that counts rows; prints a line once this has taken long, and one at the end."""
+    """A function that counts rows; prints a line once this has taken long."""
     started, done, announced = time.perf_counter(), 0, False
 
     def count(rows: int) -> None:
@@ -146,8 +155,6 @@ def _long_work(table: TableFile) -> Iterator[Callable[[int], None]]:
             say(f"diffint: scoring {table.name}, {done:,} rows in {seconds:.0f} s …", err=True)
 
     yield count
-    if announced:
-        say(f"diffint: scored {done:,} rows in {time.perf_counter() - started:.0f} s", err=True)
 
 
 def joined(parts: list[ScoredBatch]) -> ScoredBatch:
@@ -161,6 +168,10 @@ def joined(parts: list[ScoredBatch]) -> ScoredBatch:
         ids,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.scores for part in parts]),
+        {
+            name: pyarrow.concat_arrays([part.kept[name] for part in parts])
+            for name in parts[0].kept
+        },
     )
 
 
@@ -183,3 +194,9 @@ class Highest:
         """The ids or numbers of the rows, highest score first."""
         rows = self.rows
         return () if rows is None else tuple(rows.name(i) for i in range(len(rows.scores)))
+
+    @property
+    def kept(self) -> list[dict[str, str]]:
+        """The cells of the kept columns of the rows, highest score first."""
+        rows = self.rows
+        return [] if rows is None else [rows.kept_cells(i) for i in range(len(rows.scores))]

@@ -54,6 +54,7 @@ def check_real(
     above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
+    otherwise: str = "",
 ) -> float:
     """A finite number within the given limits, as a Python float."""
     requirement = "a finite number"
@@ -74,7 +75,8 @@ def check_real(
         or (at_least is not None and not number >= at_least)
         or (below is not None and not number < below)
     ):
-        raise InputError(f"{name}={str(value)[:40]!s} must be {requirement}")
+        alternative = f", or {otherwise}" if otherwise else ""
+        raise InputError(f"{name}={str(value)[:40]!s} must be {requirement}{alternative}")
     return number
 
 

@@ -73,6 +73,13 @@ def _whole_or(*words: str, **limits: int) -> Callable[[str, object], int | str]:
     return check
 
 
+def _share_or_auto(name: str, value: object) -> float | str:
+    """The check of a share below one half, or 'auto'."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    return check_real(name, value, at_least=0.0, below=0.5, otherwise="'auto'")
+
+
 # Beyond these limits every edge is a step, or no interval has an edge; 1/τ must fit float32.
 _TEMPERATURE = partial(check_real, at_least=1e-9, below=1e9)
 _POSITIVE = partial(check_real, above=0.0)
@@ -222,6 +229,15 @@ class Config:
         "holdout, or the training rows.",
         "'training' uses every row for training, but its p-values are optimistic.",
     )
+    suspected_share: float | str = _setting(
+        0.0,
+        "float or 'auto'",
+        _share_or_auto,
+        "Share of the rows to leave out because they may be anomalies: those with the highest "
+        "scores by members that were not trained on them; 'auto' leaves out the rows that stand "
+        "out clearly.",
+        "Set it, or use 'auto', if the table may contain anomalies that are not marked.",
+    )
 
     def __post_init__(self) -> None:
         # The checks also turn NumPy scalars into plain values, which can be saved as JSON.
@@ -232,7 +248,7 @@ class Config:
         """A copy with the number of members and of kept rows as numbers."""
         n_members, kept_rows = self.n_members, self.kept_rows
         if n_members == "auto":
-            n_members = _MEMBERS_OF_SMALL_TABLES if n_rows <= _SMALL_TABLE else _MEMBERS
+            n_members = _MEMBERS_OF_SMALL_TABLES if n_rows <= SMALL_TABLE else _MEMBERS
         if kept_rows == "auto":
             kept_rows = min(max(_KEPT_CELLS // n_features, _FEWEST_KEPT), _MOST_KEPT)
         return replace(self, n_members=n_members, kept_rows=kept_rows)
@@ -266,7 +282,7 @@ class Config:
 
 
 # What a row costs at scoring bounds both; small tables gain most from more members.
-_MEMBERS, _MEMBERS_OF_SMALL_TABLES, _SMALL_TABLE = 3, 5, 2_000
+_MEMBERS, _MEMBERS_OF_SMALL_TABLES, SMALL_TABLE = 3, 5, 2_000
 _KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 9_000, 250, 2_000
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000

@@ -136,10 +136,15 @@ class FeatureSummary(Immutable):
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How the model was trained."""
+    """How the model was trained.
+
+    n_rows: rows trained on; n_known_anomalies, n_suspects, n_blank_rows: rows left out.
+    fingerprint: of the whole table, to recognise it (`tables.fingerprint`).
+    """
 
     n_rows: int
     n_known_anomalies: int
+    n_suspects: int
     n_blank_rows: int
     batch_size: int
     epochs: int
@@ -147,6 +152,7 @@ class TrainingSummary:
     device: str
     created: str
     version: str
+    fingerprint: str
 
 
 @dataclass(frozen=True)

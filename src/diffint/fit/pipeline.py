@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -34,6 +34,7 @@ from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
 from .category_positions import category_curves
+from ..tables.fingerprint import fingerprint
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
@@ -70,7 +71,10 @@ class Task:
 
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
-    rows; categories: the features that are categories, with their values.
+    rows; categories: the features that are categories, with their values; suspects: (rows,) rows
+    left out because they may be anomalies, None for none; doubtful:
+    (rows,) rows that no member is trained on, but that count in the calibration, None for none;
+    every_row: whether each row is to be left out by at least one member (if there are several).
     """
 
     x: NDArray[Any]
@@ -78,6 +82,14 @@ class Task:
     seed: np.random.SeedSequence
     groups: NDArray[np.intp] | None = None
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    suspects: NDArray[np.bool_] | None = None
+    doubtful: NDArray[np.bool_] | None = None
+    every_row: bool = False
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """(rows,) known anomalies and suspects."""
+        return self.anomalies if self.suspects is None else self.anomalies | self.suspects
 
 
 def fit_model(
@@ -90,6 +102,21 @@ def fit_model(
     verbose: int = 0,
 ) -> FittedModel:
     """Fit a model on the rows of the task that are not marked as anomalies."""
+    return fit_and_split(
+        task, feature_names, config, device=device, n_jobs=n_jobs, verbose=verbose
+    )[0]
+
+
+def fit_and_split(
+    task: Task,
+    feature_names: list[str],
+    config: Config,
+    *,
+    device: str = "cpu",
+    n_jobs: int = 1,
+    verbose: int = 0,
+) -> tuple[FittedModel, Split]:
+    """`fit_model`, with the rows that each member was trained on."""
     prepared = _SplitTask(task, feature_names, config)
     resolved, engine = prepared.resolved, engine_for(device)
     kind = FitKind(
@@ -99,7 +126,7 @@ def fit_model(
         compile_for_a_fit(kind, n_jobs, **callbacks._asdict())
     with training_progress(int(resolved.epochs), len(prepared.runs), verbose) as progress:
         trained = engine.train(prepared.runs, resolved, n_jobs, progress)
-    return prepared.finish(trained, device, n_jobs)
+    return prepared.finish(trained, device, n_jobs), prepared.split
 
 
 def fit_models(
@@ -130,8 +157,8 @@ class _SplitTask:
         self.task, self.feature_names = task, feature_names
         x = task.x
         blank = np.isnan(x).all(axis=1)
-        self.usable = np.flatnonzero(~task.anomalies & ~blank)
-        self.n_blank = int((blank & ~task.anomalies).sum())
+        self.usable = np.flatnonzero(~task.left_out & ~blank)
+        self.n_blank = int((blank & ~task.left_out).sum())
         if len(self.usable) < 2:
             verb = "has" if len(self.usable) == 1 else "have"
             raise InputError(
@@ -144,7 +171,7 @@ class _SplitTask:
         groups = np.zeros(len(x), dtype=np.intp)
         groups[self.usable] = self._groups()
         rng = np.random.default_rng(self._split_seed)
-        self.split = split_rows(self.usable, groups, config, rng)
+        self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         self.n_values = {j: len(values) for j, values in task.categories.items() if values}
         curves = category_curves(x[self.usable], self.n_values)
@@ -165,6 +192,17 @@ class _SplitTask:
         found = find_row_groups(self.task.x[self.usable])
         _warn_about_groups(found)
         return found.codes
+
+    def _split(self, groups: NDArray[np.intp], rng: np.random.Generator) -> Split:
+        """The split of the rows that are not doubtful; no member is trained on doubtful ones."""
+        doubtful = self.task.doubtful
+        if doubtful is None or not doubtful.any():
+            return split_rows(self.usable, groups, self.config, rng, self.task.every_row)
+        trusted, others = (self.usable[doubtful[self.usable] == d] for d in (False, True))
+        split = split_rows(trusted, groups, self.config, rng, self.task.every_row)
+        if split.kind == "training":
+            return split
+        return replace(split, left_out=[np.concatenate([rows, others]) for rows in split.left_out])
 
     @property
     def by_difference(self) -> bool:
@@ -205,6 +243,7 @@ class _SplitTask:
             training=TrainingSummary(
                 n_rows=len(self.usable),
                 n_known_anomalies=int(self.task.anomalies.sum()),
+                n_suspects=int((self.task.left_out & ~self.task.anomalies).sum()),
                 n_blank_rows=self.n_blank,
                 batch_size=int(self.resolved.batch_size),
                 epochs=int(self.resolved.epochs),
@@ -212,6 +251,7 @@ class _SplitTask:
                 device=device,
                 created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 version=__version__,
+                fingerprint=fingerprint(x),
             ),
             flag_rates=rates,
             categories=dict(self.task.categories),
@@ -219,7 +259,11 @@ class _SplitTask:
 
 
 def split_rows(
-    usable: Rows, groups: NDArray[np.intp], config: Config, rng: np.random.Generator
+    usable: Rows,
+    groups: NDArray[np.intp],
+    config: Config,
+    rng: np.random.Generator,
+    every_row: bool = False,
 ) -> Split:
     """Choose the training rows of each member.
 
@@ -241,8 +285,9 @@ def split_rows(
         return Split("training", [usable] * n_members, [nothing] * n_members, groups)
     rank = np.argsort(rng.permutation(len(names)))[group_of.ravel()]  # of each row's group
     n_left = int(LEFT_OUT_SHARE * len(names))
-    if len(names) < _FEW_GROUPS * n_rows and config.calibration == "members" and n_members > 1:
-        # Groups are fewer than rows, so every one is left out by some member.
+    covers = every_row or len(names) < _FEW_GROUPS * n_rows
+    if covers and config.calibration == "members" and n_members > 1:
+        # Groups are few, or asked for, so every one is left out by some member.
         n_left = max(n_left, math.ceil(len(names) / n_members))
 
     def leave_out(first: int) -> tuple[Rows, Rows]:
@@ -276,6 +321,18 @@ def calibrate(
     order = np.argsort(scores, kind="stable")
     group_of = np.unique(split.groups[rows], return_inverse=True)[1].ravel()
     return Calibration(split.kind, scores[order], np.bincount(group_of)[group_of][order])
+
+
+def unseen_scores(
+    prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int
+) -> NDArray[np.float64]:
+    """The score of each row by the members that were not trained on it; NaN if there is none."""
+    total, count = np.zeros(len(x)), np.zeros(len(x))
+    for i, train in enumerate(split.train):
+        rows = np.delete(np.arange(len(x)), train)
+        total[rows] += prepared.packed.member_scores(x[rows], i, n_jobs)
+        count[rows] += 1
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _warn_about_groups(found: RowGroups) -> None:

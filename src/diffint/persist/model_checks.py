@@ -8,6 +8,7 @@ explained.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,12 +59,13 @@ def check_training(training: TrainingSummary, config: Config) -> None:
     texts = (training.device, training.created, training.version)
     if (
         training.n_rows < 2
-        or min(training.n_known_anomalies, training.n_blank_rows) < 0
+        or min(training.n_known_anomalies, training.n_suspects, training.n_blank_rows) < 0
         or min(training.batch_size, training.epochs) < 1
         or config.epochs not in ("auto", training.epochs)
         or config.batch_size not in ("auto", "paper", training.batch_size)
         or not (math.isfinite(training.seconds) and training.seconds >= 0)
         or not all(len(text) <= _LONGEST_TEXT and text.isprintable() for text in texts)
+        or not re.fullmatch("[0-9a-f]{64}", training.fingerprint)
     ):
         raise ModelFileError("the summary of the training is impossible")
 

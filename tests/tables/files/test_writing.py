@@ -1,6 +1,7 @@
 import io
 import sys
 
+import openpyxl
 import pyarrow
 import pyarrow.csv
 import pyarrow.feather
@@ -69,3 +70,13 @@ def test_no_character_acts_on_a_terminal(monkeypatch, terminal):
         write(table.to_batches()[0])
     assert (b"\x1b" not in written.getvalue()) == terminal
     assert (rb"\x1b[2J" in written.getvalue()) == terminal
+
+
+def test_a_workbook_on_standard_output(monkeypatch):
+    table = pyarrow.table({"a": ["=1", "x"], "b": [1.5, None], "c": ["1", "2.5"]})
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written))
+    with table_writer("-", table.schema, "xlsx") as write:
+        write(table.to_batches()[0])
+    rows = list(openpyxl.load_workbook(io.BytesIO(written.getvalue())).active.values)
+    assert rows == [("a", "b", "c"), ("=1", 1.5, 1), ("x", None, 2.5)]

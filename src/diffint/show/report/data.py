@@ -19,6 +19,8 @@ class ScoredTable:
     scores: (rows,) scores of all rows.
     rows: (shown, features) the flagged rows to show, highest score first, in original units.
     ids: (shown,) the id of each, or its row number counted from 1.
+    notes: (shown,) text to show with each of them, or none.
+    row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -27,6 +29,8 @@ class ScoredTable:
     rows: NDArray[np.float64]
     ids: tuple[str, ...]
     labels: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    row_scores: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:
@@ -37,6 +41,10 @@ class ScoredTable:
         if len(self.ids) != len(self.rows):
             raise InputError(
                 f"ids has length {len(self.ids)} and rows {len(self.rows)}; pass one id per row"
+            )
+        if self.notes and len(self.notes) != len(self.rows):
+            raise InputError(
+                f"notes has length {len(self.notes)} and rows {len(self.rows)}; pass one per row"
             )
         if len(self.rows) > len(self.scores):
             raise InputError(

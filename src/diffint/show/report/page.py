@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -167,8 +168,12 @@ def _row_block(
     rows: list[list[Any]] = []
     if len(scored.rows):
         why = explain_rows(prepared, scored.rows, threshold, n_jobs)
+        if scored.row_scores is not None:
+            p_values = prepared.model.calibration.p_values(scored.row_scores)
+            why = replace(why, score=scored.row_scores, p_value=p_values)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
-        rows = row_data(tuple(map(printable, scored.ids)), why, nearest)
+        ids, notes = tuple(map(printable, scored.ids)), tuple(map(printable, scored.notes))
+        rows = row_data(ids, why, nearest, notes)
     return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
 
 

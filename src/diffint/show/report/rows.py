@@ -16,13 +16,17 @@ N_REASONS, N_BARS = 3, 8
 
 
 def row_data(
-    ids: tuple[str, ...], why: LocalExplanation, nearest: NearestNormal
+    ids: tuple[str, ...],
+    why: LocalExplanation,
+    nearest: NearestNormal,
+    notes: tuple[str, ...] = (),
 ) -> list[list[Any]]:
     """One list per row; features are given by their number.
 
     Its items: id, score, p-value, p-value as text, headline, reasons [[feature, text after its
     name], …], bars [[feature, side, share, value, range], …], share of the other features,
-    threshold / score, text of the nearest normal row.
+    threshold / score, text of the nearest normal row, and the note if there
+    are notes.
     """
     order = why.order
     return [
@@ -37,6 +41,7 @@ def row_data(
             _share(why.share[i, order[i, N_BARS:]].sum()),
             _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
             nearest.text(i).removeprefix(f"Row {i}"),
+            *notes[i : i + 1],
         ]
         for i, row_id in enumerate(ids)
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.config import MODEL_SETTINGS, RECOMMENDED, Config
-from ...core.formatting import counted, number, printable
+from ...core.formatting import counted, listed, number, printable
 from ...core.model import FittedModel
 
 
@@ -35,6 +35,8 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
     left_out = []
     if training.n_known_anomalies:
         left_out.append(f"{training.n_known_anomalies:,} marked as anomalies")
+    if training.n_suspects:
+        left_out.append(f"{training.n_suspects:,} suspected to be anomalies")
     if training.n_blank_rows:
         left_out.append(f"{training.n_blank_rows:,} without any value")
     missing = model.features.missing_share
@@ -47,7 +49,7 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
     in_groups = f", in {counted(calibration.n_groups, 'group')}" if calibration.grouped else ""
     facts = [
         ("Trained on", counted(training.n_rows, "row")),
-        ("Left out", " and ".join(left_out)),
+        ("Left out", listed(left_out) if left_out else ""),
         ("Features", counted(model.n_features, "feature")),
         ("Missing values", f"in {counted(n_missing, 'feature')}" if n_missing else ""),
         ("Date", _moment(training.created)),

@@ -1,1 +1,1 @@
-"""Table files (CSV, TSV, Parquet, Arrow): read and written in batches."""
+"""Table files (CSV, TSV, Parquet, Arrow, Excel): read and written in batches."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...core.errors import InputError
 
-Kind = Literal["csv", "tsv", "parquet", "arrow"]
+Kind = Literal["csv", "tsv", "parquet", "arrow", "xlsx"]
 Compression = Literal["gzip", "zstd"] | None
 
 _KINDS: dict[str, Kind] = {
@@ -21,15 +21,27 @@ _KINDS: dict[str, Kind] = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+}
+NAMES: dict[Kind, str] = {
+    "csv": "CSV",
+    "tsv": "TSV",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    "xlsx": "Excel",
 }
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 _FIRST_BYTES: dict[bytes, Kind] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow",  # the stream format
+    b"PK\x03\x04": "xlsx",  # a zip archive
 }
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1"
+_MODEL = b'{"__metadata__":{"diffint_'  # after the eight bytes of a length
 _COMPRESSED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-LONGEST_MARK = 6
+LONGEST_MARK = 8 + len(_MODEL)
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,11 @@ class Format:
         """Whether the file is text (CSV, TSV)."""
         return self.kind in ("csv", "tsv")
 
+    @property
+    def for_people(self) -> bool:
+        """Whether people read its numbers, rather than programs."""
+        return self.is_text or self.kind == "xlsx"
+
 
 def format_of(name: str, kind: str | None = None) -> Format:
     """The format by `kind` if given, else by the file name; CSV for unknown names."""
@@ -54,10 +71,18 @@ def format_of(name: str, kind: str | None = None) -> Format:
     if kind is not None:
         if kind not in _KINDS.values():
             raise InputError(
-                f"{kind!r} is not a table format; use csv, tsv, parquet or arrow (Feather)"
+                f"{kind!r} is not a table format; use csv, tsv, parquet, arrow (Feather) or xlsx"
             )
         return Format(kind, compression)  # type: ignore[arg-type]
     return Format(_KINDS.get(suffixes[-1], "csv") if suffixes else "csv", compression)
+
+
+def has_table_name(name: str) -> bool:
+    """Whether a file name ends like that of a table."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return bool(suffixes) and suffixes[-1] in _KINDS
 
 
 def format_to_write(path: str, kind: str | None) -> Format:
@@ -65,10 +90,12 @@ def format_to_write(path: str, kind: str | None) -> Format:
     form = format_of("" if path == "-" else path, kind)
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if path != "-"]
     known = not suffixes or suffixes[-1] in {**_KINDS, **_COMPRESSIONS}
+    if suffixes and suffixes[-1] in (".xls", ".xlsm", ".xlsb"):  # Excel would not open it
+        raise InputError(f"{path!r}: Excel tables are written as .xlsx; change the name")
     if kind is None and not known:
         raise InputError(
             f"{path!r} ends in {suffixes[-1]!r}, which is not a table format; use .csv, .tsv, "
-            ".parquet or .feather, or set the format with --output-format"
+            ".xlsx, .parquet or .feather, or set the format with --output-format"
         )
     if form.compression and not form.is_text:
         raise InputError(
@@ -86,3 +113,22 @@ def format_by_content(first: bytes, otherwise: Format) -> Format:
         if first.startswith(mark):
             return Format(otherwise.kind, compression)
     return Format(otherwise.kind)
+
+
+def check_is_a_table(first: bytes, name: str) -> None:
+    """Raise an error if the first bytes of a file are those of a file that is mistaken for a table.
+
+    name: of the file, as it appears in messages.
+    """
+    if is_model(first):
+        raise InputError(f"{name} is a model file, not a table; give the table to read")
+    if first.startswith(_OLD_EXCEL):
+        raise InputError(
+            f"{name} is an old Excel file (.xls) or has a password; open it in Excel or "
+            "LibreOffice and save it as .xlsx or .csv, without a password"
+        )
+
+
+def is_model(first: bytes) -> bool:
+    """Whether the first `LONGEST_MARK` bytes are those of a model file."""
+    return first[8:].startswith(_MODEL)

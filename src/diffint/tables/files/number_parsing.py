@@ -14,11 +14,14 @@ _BOOLEANS = ("true", "false")
 
 
 class NotNumbers(Exception):
-    """Raised for the first cell of a column that is not a number; has its row and value."""
+    """Raised if cells of a column are not numbers; has the row and value of the first of them.
 
-    def __init__(self, row: int, value: str) -> None:
+    share: of the cells that are neither missing nor numbers, among those that are not missing.
+    """
+
+    def __init__(self, row: int, value: str, share: float) -> None:
         super().__init__(value)
-        self.row, self.value = row, value
+        self.row, self.value, self.share = row, value, share
 
 
 class NotNumeric(Exception):
@@ -62,7 +65,7 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
         points = compute.match_substring(text, ".")
         if compute.any(points).as_py():  # a thousands separator or a decimal point: ambiguous
             row = compute.index(points, True).as_py()
-            raise NotNumbers(row, str(column[row]))
+            raise NotNumbers(row, str(column[row]), compute.mean(points).as_py())
         text = compute.replace_substring(text, decimal, ".")
     try:
         return _float64(text.cast(pyarrow.float64()))  # the usual case: no missing cells
@@ -79,20 +82,21 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
         return _float64(text.cast(pyarrow.float64()))
     except pyarrow.ArrowInvalid:
         pass
-    for row, cell in enumerate(text.to_pylist()):
-        try:
-            if cell is not None:
-                _number(cell)
-        except ValueError:
-            raise NotNumbers(row, str(column[row])) from None
-    return np.array([np.nan if cell is None else _number(cell) for cell in text.to_pylist()])
+    cells = text.to_pylist()
+    values = [np.nan if cell is None else _number(cell) for cell in cells]
+    wrong = [row for row, value in enumerate(values) if value is None]
+    if wrong:
+        share = len(wrong) / sum(cell is not None for cell in cells)
+        raise NotNumbers(wrong[0], str(column[wrong[0]]), share)
+    return np.array(values, dtype=np.float64)
 
 
-def _number(text: str) -> float:
-    """A number as Python reads it, but without underscores between digits."""
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
+def _number(text: str) -> float | None:
+    """A number as Python reads it, but without underscores between digits; None if it is none."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
 def _float64(column: Any) -> NDArray[np.float64]:

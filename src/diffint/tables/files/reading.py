@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,14 +18,15 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.formatting import counted, number
-from .formats import LONGEST_MARK, Format, format_by_content, format_of
-from .number_parsing import NotNumbers, NotNumeric, as_numbers
+from ...core.formatting import counted, listed, number
+from .excel import ExcelTable
+from .formats import NAMES
+from .opening import open_stream
+from .parsing import UnusableColumn, parsed
 from .text import TextTable
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
-_PART_BYTES = 2**20
 _KINDS_OF_IDS = (  # which are written as they are; others as text
     pyarrow.types.is_integer,
     pyarrow.types.is_floating,
@@ -39,18 +37,23 @@ _KINDS_OF_IDS = (  # which are written as they are; others as text
     pyarrow.types.is_time,
     pyarrow.types.is_null,
 )
+_MOST_LISTED = 10  # columns that one message names
 _CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a file: its kind (from its name if None) and the conventions of its text."""
+    """How to read a file: its kind (from its name if None) and the conventions of its text.
+
+    sheet: of an Excel workbook; None if it has only one with cells.
+    """
 
     kind: str | None = None
     separator: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         separator = {"\\t": "\t", "tab": "\t"}.get(self.separator or "", self.separator)
@@ -76,17 +79,16 @@ class TableFile:
     def __init__(self, path: str, options: ReadingOptions) -> None:
         self.path, self.options = path, options
         self.name = "standard input" if path == "-" else repr(path)
-        self._stream, self._size, self.format = _open(path, options)
+        self._stream, self._size, self.format = open_stream(path, options.kind)
         self.columns: list[str] = []
         try:
             self._source = self._open_source()
+            self.columns = list(self._source.names)
+            self.n_rows: int | None = self._source.n_rows
+            self._check_columns()
         except (pyarrow.ArrowException, OSError) as error:
             self._stream.close()
             raise self._unreadable(error) from error
-        self.columns = list(self._source.names)
-        self.n_rows: int | None = self._source.n_rows
-        try:
-            self._check_columns()
         except InputError:
             self._stream.close()
             raise
@@ -118,44 +120,37 @@ class TableFile:
         if first == 0:
             raise InputError(f"{self.name} has a header but no rows" + self.hint())
 
-    def numbers(
-        self, batch: Any, columns: Sequence[str], first: int, can_ignore: bool = False
-    ) -> NDArray[np.float64]:
+    def numbers(self, batch: Any, columns: Sequence[str], first: int) -> NDArray[np.float64]:
         """The columns of a batch as a matrix (rows, columns); raises unless all are finite numbers.
 
-        first: number of rows before the batch; can_ignore: whether the error can suggest to ignore
-        the column.
+        first: number of rows before the batch.
         """
+        values, unusable = self.parsed(batch, columns, first)
+        if not unusable:
+            return values
+        convert = unusable[0].kind == "type"
+        if len(unusable) == 1:
+            remedy = "convert it to numbers" if convert else _CORRECT_THE_CELL
+            problem = unusable[0].sentence(self.where)
+            raise InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
+        raise InputError(
+            f"{self.name}: {self.listed(unusable)}; correct the cells, or leave them empty if the "
+            f"values are missing{self.hint(unusable)}"
+        )
 
-        def remedy(name: str, otherwise: str = _CORRECT_THE_CELL) -> str:
-            if can_ignore:
-                shown = _quoted(name)
-                return f"use --ignore {shown}, or --id {shown} if it contains the ids of the rows"
-            return otherwise
+    def parsed(
+        self, batch: Any, columns: Sequence[str], first: int
+    ) -> tuple[NDArray[np.float64], list[UnusableColumn]]:
+        """The columns of a batch as a matrix (rows, columns), and those that are not numbers."""
+        return parsed(batch, columns, first, self.options.decimal)
 
-        values = np.empty((batch.num_rows, len(columns)))
-        for j, name in enumerate(columns):
-            try:
-                values[:, j] = as_numbers(batch.column(name), self.options.decimal)
-            except NotNumbers as found:
-                raise InputError(
-                    f"{self.name}: column {name!r} has {_short(found.value)!r} "
-                    f"{self.where(first + found.row)}, "
-                    f"which is not a number; {remedy(name)}{self.hint()}"
-                ) from None
-            except NotNumeric as kind:
-                raise InputError(
-                    f"{self.name}: column {name!r} has the type {_short(str(kind))}, which is not "
-                    f"a number; {remedy(name, 'convert it to numbers')}"
-                ) from None
-        infinite = np.isinf(values)
-        if infinite.any():
-            row, j = np.argwhere(infinite)[0]
-            raise InputError(
-                f"{self.name}: column {columns[j]!r} has an infinite number "
-                f"{self.where(first + int(row))}; {remedy(columns[j])}"
-            )
-        return values
+    def listed(self, unusable: Sequence[UnusableColumn]) -> str:
+        """``2 columns cannot be used: 'cut' (text, e.g. 'Ideal') and …``"""
+        alone = len(unusable) == 1
+        shown = [column.brief(self.where, alone) for column in unusable[:_MOST_LISTED]]
+        more = len(unusable) - len(shown)
+        shown += [f"{more:,} more"] if more else []
+        return f"{counted(len(unusable), 'column')} cannot be used: {listed(shown)}"
 
     def anomalies(self, batch: Any, label: str, first: int) -> NDArray[np.bool_]:
         """Which rows of a batch the label marks as anomalies; raises unless all are 0 or 1.
@@ -175,6 +170,13 @@ class TableFile:
 
     def ids(self, batch: Any, column: str) -> Any:
         """A column of a batch as ids: a pyarrow array (rows,) that can be shown and written."""
+        return self._cells(batch, column, "used as ids")
+
+    def kept(self, batch: Any, column: str) -> Any:
+        """A column of a batch as it is: a pyarrow array (rows,) that can be shown and written."""
+        return self._cells(batch, column, "kept")
+
+    def _cells(self, batch: Any, column: str, use: str) -> Any:
         ids = batch.column(column)
         if pyarrow.types.is_dictionary(ids.type):
             ids = ids.dictionary_decode()
@@ -184,14 +186,16 @@ class TableFile:
                 compute.min_max(ids).as_py()  # raises an error if Python cannot show a date
         except (pyarrow.ArrowException, ValueError, OverflowError):
             raise InputError(
-                f"{self.name}: the column {column!r} of type {_short(str(ids.type))} cannot be "
-                "used as ids; convert it to text or numbers, or choose another column"
+                f"{self.name}: the column {column!r} of type {str(ids.type)[:40]} cannot be "
+                f"{use}; convert it to text or numbers, or choose another column"
             ) from None
         kept = any(is_kind(ids.type) for is_kind in _KINDS_OF_IDS)
         return ids if kept else as_text
 
     def where(self, row: int) -> str:
         """Where a row is, as a line number if possible, to find it in an editor."""
+        if isinstance(self._source, ExcelTable):
+            return f"in row {self._source.row_of_sheet(row):,} of the sheet"
         if not self.format.is_text:
             return f"in row {row + 1:,}"
         line = self._line_of(row)
@@ -233,6 +237,10 @@ class TableFile:
         return "," if self.options.decimal == "." else ";"
 
     def _open_source(self) -> _Source:
+        if self.format.kind == "xlsx":
+            return ExcelTable(self._stream, self.options.sheet, self.options.decimal, self.name)
+        if self.options.sheet is not None:
+            raise InputError(f"--sheet is for Excel files, and {self.name} is none; leave it out")
         if self.format.kind == "parquet":
             return _Parquet(self._stream)
         if self.format.kind == "arrow":
@@ -253,8 +261,10 @@ class TableFile:
                 )
             seen.add(name)
 
-    def hint(self) -> str:
-        """A hint at a wrong separator if the table has only one column."""
+    def hint(self, unusable: Sequence[UnusableColumn] = ()) -> str:
+        """A hint at decimal commas, or at a wrong separator if the table has only one column."""
+        if self.options.decimal == "." and any(column.has_decimal_comma for column in unusable):
+            return " (are there decimal commas? then add --decimal ,)"
         if not self.format.is_text or len(self.columns) != 1:
             return ""
         for sign, shown in _SEPARATORS.items():
@@ -281,9 +291,8 @@ class TableFile:
             return InputError(
                 f"{self.name} is empty; it needs a line of column names and at least one row"
             )
-        kind = {"csv": "CSV", "tsv": "TSV", "parquet": "Parquet", "arrow": "Arrow"}
         return InputError(
-            f"{self.name} cannot be read as {kind[self.format.kind]} ({text[:160]}); is it "
+            f"{self.name} cannot be read as {NAMES[self.format.kind]} ({text[:160]}); is it "
             "damaged, or in another format (--format)?"
         )
 
@@ -340,66 +349,3 @@ class _Arrow:
         else:
             for batch in self._file:
                 yield batch.select(columns)
-
-
-def _open(path: str, options: ReadingOptions) -> tuple[Any, int, Format]:
-    """(stream, size in bytes or 0 if unknown, format)"""
-    expected = format_of("" if path == "-" else path, options.kind)
-    if path == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed; give the name of a file")
-        return _from_pipe(sys.stdin.buffer, expected)
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path!r} is a folder; give a file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path!r} does not exist{_similar(path)}")
-    if not os.path.isfile(path):  # a named pipe, or the shell's <(command)
-        return _from_pipe(open(path, "rb"), expected)
-    with open(path, "rb") as file:
-        actual = format_by_content(file.read(LONGEST_MARK), expected)
-    if options.kind is not None and actual.kind != expected.kind:
-        actual = Format(expected.kind, actual.compression)
-    size = os.path.getsize(path)
-    if size == 0:
-        raise InputError(f"{path!r} is empty; it needs a line of column names and at least one row")
-    if actual.is_text:
-        stream = pyarrow.input_stream(path, compression=actual.compression)
-        return stream, size, actual
-    if actual.compression:
-        raise InputError(
-            f"{path!r} is compressed, which is supported for CSV and TSV only; unpack it"
-        )
-    # Not memory-mapped: the mapped pages would count as this process's memory.
-    return pyarrow.OSFile(path), size, actual
-
-
-def _from_pipe(raw: Any, expected: Format) -> tuple[Any, int, Format]:
-    """Input that can be read once, from its start to its end."""
-    first = raw.peek(LONGEST_MARK)[:LONGEST_MARK] if hasattr(raw, "peek") else b""
-    actual = format_by_content(first, expected)
-    if actual.is_text:
-        return pyarrow.input_stream(raw, compression=actual.compression), 0, actual
-    # Parquet and Arrow files are read from their end, so all of the input is needed first. It is
-    # kept in Arrow's memory: its threads must not have to free an object of Python.
-    content = pyarrow.BufferOutputStream()
-    while part := raw.read(_PART_BYTES):
-        content.write(part)
-    return pyarrow.BufferReader(content.getvalue()), 0, actual
-
-
-def _similar(path: str) -> str:
-    """A hint at a file with a similar name, or nothing."""
-    import difflib
-
-    folder = Path(path).parent
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    close = difflib.get_close_matches(Path(path).name, names, 1)
-    return f"; did you mean {str(folder / close[0])!r}?" if close else ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "…"
-
-
-def _quoted(name: str) -> str:
-    return repr(name) if re.search(r"[^\w.-]", name) else name

@@ -16,6 +16,7 @@ import pyarrow.parquet
 from ...core.errors import InputError
 from ...core.formatting import printable
 from ..atomic_write import OutputFile, atomic_file
+from .excel import excel_writer
 from .formats import Format, format_to_write
 
 WriteBatch = Callable[[Any], None]
@@ -77,6 +78,10 @@ def _writer(
     file: OutputFile, schema: Any, form: Format, guarded: Collection[str] = (), shown: bool = False
 ) -> Iterator[WriteBatch]:
     """shown: whether the text goes to a terminal, on which no character may act."""
+    if form.kind == "xlsx":
+        with excel_writer(file, schema) as write:
+            yield write
+        return
     sink = pyarrow.PythonFile(file, mode="w")
     if form.kind == "parquet":
         with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd") as writer:

@@ -25,8 +25,8 @@
   const OPENED_IN_PRINT = 50; // longer lists are not opened for printing
 
   const rows = data.rows.map((row, rank) => {
-    const [id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf] = row;
-    return { rank, id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf };
+    const [id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf, note] = row;
+    return { rank, id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf, note };
   });
   const nameOf = (feature) => data.names[feature];
 
@@ -116,6 +116,7 @@
       reasons.append(item);
     }
     const suggestion = make("p", "normal-if", `Row ${row.id}${row.normalIf}`);
+    if (row.note) body.append(make("p", "", row.note));
     body.append(
       make("p", "", row.headline),
       titled("Reasons", reasons),
@@ -174,7 +175,7 @@
   function words(row) {
     const features = row.bars.map((bar) => nameOf(bar[0]));
     const reasons = row.reasons.map(([feature, text]) => nameOf(feature) + text);
-    row.words ??= [row.id, ...features, ...reasons, row.normalIf].join("\n").toLowerCase();
+    row.words ??= [row.id, ...features, ...reasons, row.normalIf, row.note].join("\n").toLowerCase();
     return row.words;
   }
 
