@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ from .core.row_labels import index_of
 from .decide import thresholds
 from .engine.devices import resolve_device
 from .tables.frames import (
-    categories_of,
     check_training_values,
+    find_kinds,
     read_anomalies,
     read_groups,
     read_table,
@@ -202,22 +203,24 @@ array([ 1, -1])
         rate = check_false_positive_rate(self.false_positive_rate)
         n_jobs = resolve_jobs(self.n_jobs)
         seed = _seed_sequence(self.random_state)
-        categories = categories_of(X, self.categories)
-        table = read_table(self, X, reset=True, categories=categories)
-        if categories:
-            table, categories = with_ordered_values(table, categories)
+        kinds = find_kinds(X, self.categories)
+        table = read_table(self, X, reset=True, kinds=kinds)
+        if kinds.categories:
+            table, values = with_ordered_values(table, kinds.categories)
+            kinds = replace(kinds, categories=values)
+        names = kinds.features(names_of(self))
         index = getattr(X, "index", None)
         mask = read_anomalies(anomalies, len(table), index)
         codes = read_groups(groups, len(table), index)
-        check_training_values(table, mask, self)
+        check_training_values(table, mask, names)
         sized = config.for_table(*table.shape).resolved(len(table), len(table))
         elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
-        task = Task(table, mask, seed, codes, categories, every_row=every_row)
+        task = Task(table, mask, seed, codes, kinds, every_row=every_row)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
             how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
-            task = without_suspects(task, names_of(self), config, **how)
-            model, split = fit_and_split(task, names_of(self), config, **how)
+            task = without_suspects(task, names, config, **how)
+            model, split = fit_and_split(task, names, config, **how)
         self._set_model(model)
         self.suspects_ = task.left_out & ~mask
         thresholds.warn_if_out_of_reach(model.calibration, rate)
@@ -247,7 +250,7 @@ array([ 1, -1])
     def _read(self, X: Any) -> NDArray[np.floating[Any]]:
         """Validate new rows and return them as a matrix (rows, features)."""
         check_is_fitted(self, "model_")
-        return read_table(self, X, reset=False, categories=self.model_.categories)
+        return read_table(self, X, reset=False, kinds=self.model_.kinds)
 
     # --- Scoring ---------------------------------------------------------------------------
 
@@ -462,9 +465,9 @@ array([ 1, -1])
         estimator._set_model(model)
         estimator.id_column_ = settings["id_column"]
         estimator._model_file = path
-        estimator.n_features_in_ = model.n_features
+        estimator.n_features_in_ = len(model.columns)
         if settings["named"]:
-            estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+            estimator.feature_names_in_ = np.array(model.columns, dtype=object)
         return estimator
 
     # --- scikit-learn ----------------------------------------------------------------------

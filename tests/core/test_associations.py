@@ -19,7 +19,7 @@ def make_table(n_rows=600, seed=0):
     return x
 
 
-def defined_surprise(train, row, values, edges):
+def defined_surprise(train, row, values, edges, prior):
     """Row by row and column by column, as it is described."""
 
     def bin_of(j, cell):
@@ -30,7 +30,7 @@ def defined_surprise(train, row, values, edges):
         return int((edges[j][~np.isnan(edges[j])] <= cell).sum())
 
     result = []
-    for c in sorted(values):
+    for c, added in zip(sorted(values), prior, strict=True):
         own = bin_of(c, row[c])
         if own is None:
             result.append(0.0)
@@ -50,7 +50,7 @@ def defined_surprise(train, row, values, edges):
                 if b is not None and bin_of(other, r[other]) == there
             ]
             n_same = sum(b == own for b in inside)
-            q = (n_same + shares[own]) / (len(inside) + 1)
+            q = (n_same + added[other] * shares[own]) / (len(inside) + added[other])
             most = max(most, np.log(shares[own] / q))
         result.append(max(-np.log(shares[own]) - usual, most))
     return result
@@ -62,8 +62,8 @@ def test_surprise_is_the_defined_one(seed):
     train, rows = make_table(seed=seed), make_table(40, seed=seed + 10)
     rows[0, 0], rows[1, 1] = 7, 99  # new values
     found = Associations.of(train, values)
-    expected = [defined_surprise(train, row, values, found.edges) for row in rows]
-    np.testing.assert_allclose(found.surprise(rows)[0], expected, rtol=1e-12)
+    expected = [defined_surprise(train, row, values, found.edges, found.prior) for row in rows]
+    np.testing.assert_allclose(found.surprise(rows)[0], expected, rtol=1e-12, atol=1e-14)
 
 
 def test_a_value_that_never_occurs_with_the_rest_is_surprising():
@@ -111,3 +111,32 @@ def test_bounds_hold_for_all_rows_of_a_box(seed):
         total = found.parts(rows[inside]).sum(axis=1)
         assert (total >= low[0] - 1e-9).all()
         assert (total <= high[0] + 1e-9).all()
+
+
+def test_few_rows_are_added_where_a_column_tells_the_category():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, 500)
+    told, unrelated = (kind + 1) % 4, rng.integers(0, 4, 500)
+    found = Associations.of(np.stack([kind, told, unrelated], axis=1).astype(float), {0: 4})
+    assert found.prior[0, 1] <= 0.1
+    assert found.prior[0, 2] >= 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_added_rows_predict_each_value_from_the_other_rows_best(seed):
+    train = make_table(seed=seed)
+    found = Associations.of(train, {0: 4, 1: 5})
+    table = found.table(0, 1)
+    own = found.table(0, 0).diagonal()
+    share = (own + 0.5) / (own.sum() + 2.0)
+
+    def likelihood(prior):
+        total = 0.0
+        for value, bin_ in np.ndindex(*table.shape):
+            for _ in range(table[value, bin_]):
+                rest, size = table[value, bin_] - 1, table[:, bin_].sum() - 1
+                total += np.log((rest + prior * share[value]) / (size + prior))
+        return total
+
+    best = found.prior[0, 1]
+    assert all(likelihood(best) >= likelihood(best * f) for f in (0.1, 0.3163, 3.162, 10))

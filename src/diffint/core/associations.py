@@ -8,7 +8,7 @@ a number. A value is surprising if hardly any training row in the same bin of an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .immutable import Immutable
 
 N_EDGES = 15  # of the bins of a number
 MOST_VALUES = 200  # of a category; more are not learned one by one
+_PRIORS = 10.0 ** np.arange(-2, 6.5, 0.5)  # rows
 NO_BIN = -1  # a missing cell, or a value that was not there in training
 
 Array = NDArray[np.float64]
@@ -34,6 +35,8 @@ class Associations(Immutable):
     counts: (total,) rows by value of a category and bin of another column, for every category and
         every column; `table` finds them.
     n_rows: the number of rows.
+    prior: (n, features) how many rows of average values are counted with those in each bin: few
+        where the column tells much about the category, many where it tells nothing.
     weight: (n,) what one nat of surprise adds to the score, times the number of features.
     unseen: (n,) what a value that was not there in training adds, likewise.
     """
@@ -43,6 +46,7 @@ class Associations(Immutable):
     edges: Array
     counts: NDArray[np.int64]
     n_rows: int
+    prior: Array
     weight: Array
     unseen: Array
 
@@ -57,7 +61,9 @@ class Associations(Immutable):
         categories = np.array(sorted(values), dtype=np.int64)
         n_values = np.array([values[j] for j in categories.tolist()], dtype=np.int64)
         nothing = np.zeros(len(categories))
-        empty = cls(categories, n_values, edges, np.empty(0, np.int64), len(x), nothing, nothing)
+        prior = np.ones((len(categories), x.shape[1]))
+        none = np.empty(0, np.int64)
+        empty = cls(categories, n_values, edges, none, len(x), prior, nothing, nothing)
         bins, n_bins = empty.bins(x), empty.n_bins
         counts = []
         for c in categories:
@@ -67,7 +73,8 @@ class Associations(Immutable):
                 place = own[both] * n_bins[other] + bins[both, other]
                 counts.append(np.bincount(place, minlength=width * int(n_bins[other])))
         flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
-        return cls(categories, n_values, edges, flat, len(x), nothing, nothing)
+        counted = cls(categories, n_values, edges, flat, len(x), prior, nothing, nothing)
+        return replace(counted, prior=counted._best_prior())
 
     @classmethod
     def none(cls, n_features: int) -> Associations:
@@ -119,6 +126,7 @@ class Associations(Immutable):
             0 <= self.n_rows <= n_rows
             and ((self.counts >= 0) & (self.counts <= self.n_rows)).all()
             and (np.isfinite(weights) & (weights >= 0)).all()
+            and (np.isfinite(self.prior) & (self.prior > 0)).all()
             and in_front.all()
             and increasing.all()
             and not np.isinf(self.edges).any()
@@ -149,15 +157,44 @@ class Associations(Immutable):
         own = self.table(category, int(self.categories[category])).diagonal()
         return np.asarray((own + 0.5) / (own.sum() + 0.5 * len(own)))
 
+    def _best_prior(self) -> Array:
+        """Those of _PRIORS that predict the value of each row best from all other rows."""
+        best = np.ones(self.prior.shape)
+        for i, c in enumerate(self.categories.tolist()):
+            share = self._shares(i)[:, None]
+            for other in range(len(self.edges)):
+                if other == c:
+                    continue
+                table = self.table(i, other)
+                value, column = table.nonzero()
+                count = table[value, column]
+                expected, size = share[value, 0], table.sum(axis=0)[column]
+                likelihood = [
+                    (count * np.log((count - 1 + prior * expected) / (size - 1 + prior))).sum()
+                    for prior in _PRIORS
+                ]
+                best[i, other] = _PRIORS[int(np.argmax(likelihood))]
+        return best
+
     def _excess(self, category: int, other: int) -> Array:
         """The surprise of each value in each bin of another column, beyond its own.
 
         log(p / q), where p is the share of the value among all rows and q that in the bin, counted
-        with one more row of average values. → (values, bins)
+        with `prior` more rows of average values. → (values, bins)
         """
-        table = self.table(category, other)
+        table, prior = self.table(category, other), self.prior[category, other]
         share = self._shares(category)[:, None]
-        return np.asarray(np.log(share * (table.sum(axis=0) + 1.0) / (table + share)))
+        return np.asarray(np.log(share * (table.sum(axis=0) + prior) / (table + prior * share)))
+
+    @property
+    def most_surprise(self) -> Array:
+        """The largest surprise that a value of each category can have. → (categories,)"""
+        most = []
+        for i, c in enumerate(self.categories.tolist()):
+            others = (other for other in range(len(self.edges)) if other != c)
+            excess = [float(self._excess(i, other).max(initial=0.0)) for other in others]
+            most.append(max(float(self.rarity(i).max(initial=0.0)), *excess, 0.0))
+        return np.array(most)
 
     def surprise(self, x: NDArray[Any], only: int | None = None) -> tuple[Array, NDArray[np.int64]]:
         """The surprise of the categories of rows, in nats, and the column that shows it most.

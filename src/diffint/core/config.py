@@ -334,8 +334,8 @@ RUN_SETTINGS = {
             "categories",
             "auto",
             "list of str or 'auto'",
-            "Names of the columns that are categories; 'auto' means all columns of a data frame "
-            "that have text.",
+            "Names of columns that are categories also if they have numbers; 'auto' means only the "
+            "columns of a data frame that have text.",
             "Name columns of numbers that are codes, such as postal codes.",
         ),
         Setting(

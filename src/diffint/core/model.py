@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from .calibration import Calibration
 from .config import Config
 from .decoder import Decoder
 from .immutable import Immutable
+from .kinds import ONLY_NUMBERS, Kinds
 from .scaling import Scaler
 
 Array32 = NDArray[np.float32]
@@ -175,8 +176,7 @@ class FittedModel:
     """A fitted detector: plain arrays and a small config, immutable.
 
     flag_rates: with a certified decoder only; None if the model file has none.
-    categories: the features that are categories, with their values; a row holds the position of its
-        value, or the number of values for one that training rows do not have.
+    kinds: the columns that are not numbers.
     """
 
     config: Config
@@ -186,7 +186,17 @@ class FittedModel:
     calibration: Calibration
     training: TrainingSummary
     flag_rates: FlagRates | None = None
-    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Kinds = ONLY_NUMBERS
+
+    @property
+    def categories(self) -> Mapping[int, tuple[str, ...]]:
+        """The features that are categories, with their values."""
+        return self.kinds.categories
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of a table; those of times become several features."""
+        return self.kinds.columns(self.feature_names)
 
     @property
     def n_features(self) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -24,6 +23,7 @@ from ..core.errors import (
     warn,
 )
 from ..core.formatting import counted
+from ..core.kinds import ONLY_NUMBERS, Kinds
 from ..core.model import FittedModel, TrainingSummary
 from ..core.scaling import fit_scaler
 from ..core.version import __version__
@@ -33,8 +33,8 @@ from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
-from .category_positions import category_curves
 from ..tables.fingerprint import fingerprint
+from .category_positions import category_curves
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
@@ -71,9 +71,9 @@ class Task:
 
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
-    rows; categories: the features that are categories, with their values; suspects: (rows,) rows
-    left out because they may be anomalies, None for none; doubtful:
-    (rows,) rows that no member is trained on, but that count in the calibration, None for none;
+    rows; kinds: the columns that are not numbers; suspects: (rows,) rows left out because they may
+    be anomalies, None for none; doubtful: (rows,) rows that no member is trained on, but that count
+    in the calibration, None for none;
     every_row: whether each row is to be left out by at least one member (if there are several).
     """
 
@@ -81,7 +81,7 @@ class Task:
     anomalies: NDArray[np.bool_]
     seed: np.random.SeedSequence
     groups: NDArray[np.intp] | None = None
-    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Kinds = ONLY_NUMBERS
     suspects: NDArray[np.bool_] | None = None
     doubtful: NDArray[np.bool_] | None = None
     every_row: bool = False
@@ -173,7 +173,7 @@ class _SplitTask:
         rng = np.random.default_rng(self._split_seed)
         self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
-        self.n_values = {j: len(values) for j, values in task.categories.items() if values}
+        self.n_values = {j: len(values) for j, values in task.kinds.categories.items() if values}
         curves = category_curves(x[self.usable], self.n_values)
         self.scalers = [fit_scaler(x[rows], config.scaling, curves) for rows in self.split.train]
         self.runs = [
@@ -254,7 +254,7 @@ class _SplitTask:
                 fingerprint=fingerprint(x),
             ),
             flag_rates=rates,
-            categories=dict(self.task.categories),
+            kinds=self.task.kinds,
         )
 
 

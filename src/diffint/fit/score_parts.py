@@ -153,11 +153,11 @@ def _weighed_associations(
     usual = float(np.mean([_spread(parts[:, j]) for j in np.flatnonzero(member.scaler.seen)]))
     surprise, _ = found.surprise(rows)
     spread = np.array([max(_spread(column), _LEAST_SURPRISE) for column in surprise.T])
-    highest = _MARGIN * np.quantile(parts.sum(axis=1), _RARE_SCORE) * member.scaler.n_seen
     strength = np.array([found.strength(i) for i in range(len(found.categories))])
     weight = _SURPRISE_WEIGHT * strength * usual * member.scaler.n_seen / spread
-    new = np.maximum(highest, weight * np.log(found.n_rows + 1.0))
-    return replace(found, weight=weight, unseen=new)
+    scores = parts.sum(axis=1) * member.scaler.n_seen + surprise @ weight
+    highest = _MARGIN * np.quantile(scores, _RARE_SCORE)
+    return replace(found, weight=weight, unseen=np.maximum(highest, weight * found.most_surprise))
 
 
 def _spread(values: NDArray[np.float64]) -> float:

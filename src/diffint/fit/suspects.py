@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from ..core.config import RECOMMENDED, SMALL_TABLE, Config
 from ..core.errors import InputError
 from ..core.formatting import counted
+from ..core.kinds import Kinds
 from ..core.scaling import fit_scaler
 from ..decide.beyond_chance import scores_beyond_chance, stand_out
 from ..score.prepared import PreparedModel
+from .category_positions import category_curves
 from .pipeline import Task, fit_and_split, unseen_scores
 from .row_groups import find_row_groups
 from .sampling import Rows, at_most
@@ -75,7 +77,7 @@ def without_suspects(
     if len(usable) <= SMALL_TABLE:
         x, groups = task.x[usable], task.groups
         codes = find_row_groups(x).codes if groups is None else groups[usable]
-        rows = _comparable(x)
+        rows = _comparable(x, task.kinds)
         scores = suspicion(rows, codes, np.random.default_rng(seed))
         if isinstance(share, str):
             found, near = _standing_out(scores, rows)
@@ -147,12 +149,13 @@ def suspicion(rows: Floats, groups: NDArray[np.intp], rng: np.random.Generator) 
     return np.asarray(sum(part / max(part.mean(), 1e-300) for part in parts))
 
 
-def _comparable(x: NDArray[Any]) -> Floats:
+def _comparable(x: NDArray[Any], kinds: Kinds) -> Floats:
     """Rows scaled and weighted as kept rows are; missing cells get the median. x: (rows, features)
 
     Features without any value are left out.
     """
-    scaler = fit_scaler(x, "adaptive")
+    n_values = {j: len(values) for j, values in kinds.categories.items() if values}
+    scaler = fit_scaler(x, "adaptive", category_curves(x, n_values))
     rows = scaler.target(x, "unclipped")[:, scaler.seen].astype(np.float64)
     rows = np.where(np.isnan(rows), np.nanmedian(rows, axis=0), rows)
     return np.asarray(rows / np.sqrt(np.maximum(rows.std(axis=0), _LEAST_DEVIATION)))

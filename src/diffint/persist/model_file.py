@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..core.calibration import MAX_SCORES, Calibration
 from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
 from ..core.decoder import DECODERS, Decoder
 from ..core.errors import InputError, ModelFileError
+from ..core.kinds import CYCLES, Kinds, TimeColumn
 from ..core.model import (
     N_BINS,
     QUANTILE_LEVELS,
@@ -49,6 +50,7 @@ _MEMBER_SCALARS = {
 }
 # The shape of what a scaler has for each feature, if it is not one number.
 _CELLS = {"knots": (2, MOST_KNOTS)}
+_MOST_DAYS = 365.25 * 20_000  # beyond any calendar
 _PLAIN_TYPES: dict[str, type] = {"int": int, "float": float, "str": str}
 
 
@@ -59,7 +61,7 @@ class _Description:
     n_features, n_scores, n_kept_rows, name_bytes: number of features, of calibration scores, of
     training rows that each member keeps, and of bytes that the names of the features have together.
     categories: the features that are categories, each with its number of values; value_bytes:
-    number of bytes that the values have together.
+    number of bytes that the values have together; times: the columns of times, by name.
     """
 
     config: Config
@@ -73,6 +75,7 @@ class _Description:
     settings: dict[str, Any]
     categories: tuple[tuple[int, int], ...] = ()
     value_bytes: int = 0
+    times: dict[str, TimeColumn] = field(default_factory=dict)
 
     @property
     def n_values(self) -> dict[int, int]:
@@ -142,6 +145,7 @@ class _Description:
             "members.associations.edges": ("F64", (m, d, N_EDGES)),
             "members.associations.counts": ("I64", (m, values * bins)),
             "members.associations.n_rows": ("I64", (m,)),
+            "members.associations.prior": ("F64", (m, n, d)),
             "members.associations.weight": ("F64", (m, n)),
             "members.associations.unseen": ("F64", (m, n)),
         }
@@ -164,6 +168,8 @@ class _Description:
             del values["flag_rates"]
         if not self.categories:
             del values["categories"], values["value_bytes"]
+        if not self.times:
+            del values["times"]
         return json.dumps(values)
 
     @classmethod
@@ -171,9 +177,8 @@ class _Description:
         """The description, checked field by field."""
         try:
             names = (*fields(cls), "training_rows")
-            raw = _record(
-                json.loads(text), names, optional=("flag_rates", "categories", "value_bytes")
-            )
+            optional = ("flag_rates", "categories", "value_bytes", "times")
+            raw = _record(json.loads(text), names, optional)
             settings = _record(raw["settings"], _SETTINGS)
             implied = _implied(FORMAT_VERSION)
             # Every setting must be there: a default would be a guess.
@@ -189,6 +194,7 @@ class _Description:
                 flag_rates=_flag_rates(raw.get("flag_rates")),
                 categories=_category_counts(raw.get("categories", []), raw["n_features"]),
                 value_bytes=_checked(raw.get("value_bytes", 0), int),
+                times=_times(raw.get("times", {})),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]
@@ -240,6 +246,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         settings=settings,
         categories=tuple((j, len(values)) for j, values in categories.items()),
         value_bytes=sum(map(len, texts)),
+        times=dict(model.kinds.times),
     )
     if settings["id_column"] is not None:
         _encoded(settings["id_column"])
@@ -319,6 +326,24 @@ def _flag_rates(raw: Any) -> FlagRates | None:
     if rates.n_rows < 1 or not all(0 <= v <= 1 for n, v in values.items() if n != "n_rows"):
         raise ValueError(f"{values} are not rates")
     return rates
+
+
+def _times(raw: Any) -> dict[str, TimeColumn]:
+    """The columns of times, by name."""
+    found = {}
+    for name, values in _checked(raw, dict).items():
+        _encoded(name)
+        values = _record(values, fields(TimeColumn))
+        parts = tuple(_checked(values["parts"], list))
+        zone = values["zone"]
+        start = _checked(values["start"], str)
+        days = _checked(values["days"], float)
+        if str(np.datetime64(start, "D")) != start or not 0 <= days < _MOST_DAYS:
+            raise ValueError("impossible times")
+        if parts != tuple(part for part in CYCLES if part in parts):
+            raise ValueError("unknown parts of times")
+        found[name] = TimeColumn(zone and _checked(zone, str), start, days, parts)
+    return found
 
 
 def _id_column(value: Any) -> str | None:
@@ -428,17 +453,18 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
                 **values,
             )
         )
+    content, ends = arrays["features.name_bytes"].tobytes(), arrays["features.name_ends"]
+    names = _texts(content, ends, "names of the features")
+    kinds = Kinds(description.times, _categories(description, arrays))
+    if kinds.features(kinds.columns(names)) != list(names):
+        raise ModelFileError("the features of the columns of times are not those of the model")
     return FittedModel(
         config=config,
-        feature_names=_texts(
-            arrays["features.name_bytes"].tobytes(),
-            arrays["features.name_ends"],
-            "names of the features",
-        ),
+        feature_names=names,
         members=tuple(members),
         features=FeatureSummary(**part("features.", FeatureSummary)),
         calibration=Calibration(description.calibration_kind, **part("calibration.", Calibration)),
         training=description.training,
         flag_rates=description.flag_rates,
-        categories=_categories(description, arrays),
+        kinds=kinds,
     )

@@ -6,14 +6,15 @@ its value in the list, a missing one NaN, and a value that is not in the list th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.associations import MOST_VALUES
-from ..core.errors import InputError, InputTypeError, InputWarning, warn
+from ..core.errors import InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 
 _IDENTIFYING_SHARE = 0.5  # a text column with more different values than this share of its rows
@@ -26,7 +27,7 @@ def is_text(column: Any) -> bool:
     import pandas
 
     kind = column.dtype
-    if isinstance(kind, pandas.CategoricalDtype):
+    if isinstance(kind, pandas.CategoricalDtype) or pandas.api.types.is_bool_dtype(kind):
         return True
     if not (pandas.api.types.is_object_dtype(kind) or pandas.api.types.is_string_dtype(kind)):
         return False
@@ -42,30 +43,30 @@ def texts(column: Any) -> NDArray[np.object_]:
     found = np.empty(len(cells), dtype=object)
     for i in np.flatnonzero(~missing):
         cell = cells[i]
+        if isinstance(cell, float) and cell.is_integer():
+            cell = int(cell)  # numbers become floats where some cells are missing
         text = cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
         found[i] = text if text.strip() else None
     return found
 
 
-def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values]:
+def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
     """The categories of a training table and their values, sorted, by position of the column.
 
-    named: the columns that are categories, also if they have numbers; None for all with text.
+    named: columns that are categories also if they have numbers; those with text always are.
     A column of texts that are nearly all different gets no values and a warning: it cannot be
     learned, and is ignored.
     """
     names = [str(name) for name in frame.columns]
-    if named is not None:
-        unknown = [name for name in named if name not in names]
-        if unknown:
-            raise InputError(f"categories names {listed(unknown)}, which the table does not have")
     found: dict[int, Values] = {}
     ignored: list[str] = []
     crowded: list[str] = []
     for j, name in enumerate(names):
         column = frame.iloc[:, j]
-        if not (is_text(column) if named is None else name in named):
-            continue
+        if name not in named:
+            if not is_text(column):
+                continue
+            _check_not_numbers(column, name)
         cells = texts(column)
         values = tuple(sorted({cell for cell in cells if cell is not None}))
         n_cells = sum(cell is not None for cell in cells)
@@ -90,6 +91,18 @@ def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values
     return found
 
 
+def _check_not_numbers(column: Any, name: str) -> None:
+    """Raise an error for a column of numbers with some cells of text."""
+    cells = column.dropna().to_numpy(dtype=object)
+    is_number = np.array([isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells])
+    if is_number.sum() > 0.5 * len(cells):
+        row = int(np.flatnonzero(column.isin(cells[~is_number]))[0])
+        raise InputTypeError(
+            f"column {name!r} has numbers, but also text (first {column.iloc[row]!r} at row "
+            f"{row}); correct these cells, or name the column in `categories`"
+        )
+
+
 def _most_common(cells: NDArray[np.object_]) -> Values:
     values, counts = np.unique([c for c in cells if c is not None], return_counts=True)
     common = np.argsort(-counts, kind="stable")[:MOST_VALUES]
@@ -99,11 +112,14 @@ def _most_common(cells: NDArray[np.object_]) -> Values:
 def codes(column: Any, values: Values) -> NDArray[np.float64]:
     """The code of each cell of a pandas column. → (rows,) float64, NaN where missing
 
+    Raises an error for a column of numbers if no value is a number.
+
     Of a category without values, which is ignored, every cell is missing.
     """
     result = np.full(len(column), np.nan)
     if not values:
         return result
+    _check_not_numbers_now(column, values)
     position = {value: i for i, value in enumerate(values)}
     for i, cell in enumerate(texts(column)):
         if cell is not None:
@@ -111,16 +127,21 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
     return result
 
 
-def check_kinds(frame: Any, categories: Mapping[int, Values]) -> None:
-    """Raise an error if a column is text where the training table had numbers."""
-    changed = [
-        shown_name(str(frame.columns[j]))
-        for j in range(frame.shape[1])
-        if j not in categories and is_text(frame.iloc[:, j])
-    ]
-    if changed:
+def _check_not_numbers_now(column: Any, values: Values) -> None:
+    import pandas
+
+    kind = column.dtype
+    numeric = pandas.api.types.is_numeric_dtype(kind) and not pandas.api.types.is_bool_dtype(kind)
+    if numeric and column.notna().any() and not any(_is_number(value) for value in values):
         raise InputTypeError(
-            f"{counted(len(changed), 'column')} had numbers in training and now "
-            f"{'has' if len(changed) == 1 else 'have'} text: {listed(changed)}; convert "
-            f"{'it' if len(changed) == 1 else 'them'} to numbers"
+            f"column {str(column.name)!r} had text in training (such as {values[0]!r}) and now has "
+            "numbers; pass the same kind of values"
         )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -17,30 +17,28 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import counted, printable
+from ..core.formatting import counted, listed, printable
+from ..core.kinds import ONLY_NUMBERS, Kinds
 from .categories import Values, codes, find_categories
+from .times import find_times, with_time_parts
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
 
 
-def read_table(
-    estimator: Any, X: Any, *, reset: bool, categories: Mapping[int, Values] | None = None
-) -> Matrix:
+def read_table(estimator: Any, X: Any, *, reset: bool, kinds: Kinds = ONLY_NUMBERS) -> Matrix:
     """`X` as a float64 or float32 matrix of shape (rows, features), NaN marking missing cells.
 
-    categories: the columns that are categories, with their values; a cell becomes the position of
-    its value. Other columns must have numbers.
+    kinds: the columns that are not numbers; all others must be.
 
     With ``reset=True`` (fit) the feature names and count are recorded on the estimator; otherwise
     they are compared with those of the fit. Float64 and float32 arrays are not copied,
     so a memory-mapped table stays on disk.
     """
-    categories = categories or {}
-    matrix = None if reset or categories else _ready_matrix(estimator, X)
+    matrix = _ready_matrix(estimator, X) if kinds.only_numbers and not reset else None
     if matrix is None:
-        matrix = _checked_matrix(estimator, X, reset, categories)
-    _check_finite(matrix, estimator)
+        matrix = _checked_matrix(estimator, X, reset, kinds)
+    _check_finite(matrix, kinds.features(feature_names(estimator)))
     return matrix
 
 
@@ -69,9 +67,7 @@ def _ready_matrix(estimator: Any, X: Any) -> Matrix | None:
     return X if usable and X.dtype in (np.float64, np.float32) else None
 
 
-def _checked_matrix(
-    estimator: Any, X: Any, reset: bool, categories: Mapping[int, Values]
-) -> Matrix:
+def _checked_matrix(estimator: Any, X: Any, reset: bool, kinds: Kinds) -> Matrix:
     """`X` after all checks, or an error that says what is wrong with it."""
     frame = _as_pandas(X)
     if frame is not None:
@@ -80,7 +76,14 @@ def _checked_matrix(
             validate_data(estimator, frame, reset=reset, skip_check_array=True)
         except ValueError as error:  # scikit-learn's message lists the names as they are
             raise InputError(printable(str(error), keep="\n")) from None
-        values: Any = _frame_values(frame, categories)
+        expanded = with_time_parts(frame, kinds.times)
+        values: Any = _frame_values(expanded, kinds.categories)
+    elif kinds.times:
+        raise InputError(
+            f"the table has no column names, but the model needs times in "
+            f"{listed([repr(name) for name in kinds.times])}; "
+            "pass a data frame"
+        )
     else:
         values = _array_values(X)
     options = {
@@ -95,22 +98,27 @@ def _checked_matrix(
     return np.asarray(matrix)
 
 
-def categories_of(X: Any, named: Sequence[str] | str) -> dict[int, Values]:
-    """The categories of a training table, by position of the column; an array has none.
+def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
+    """The columns of a training table that are not numbers; an array has none.
 
-    named: the names of the columns that are categories, or "auto" for all with text.
+    named: the names of columns that are categories also if they have numbers or times, or "auto".
     """
     frame = _as_pandas(X)
+    others = [] if isinstance(named, str) else [str(name) for name in named]
     if frame is None:
-        if named != "auto" and len(named):
+        if others:
             raise InputError("categories are named, but the table has no column names")
-        return {}
-    return find_categories(frame, None if isinstance(named, str) else list(named))
+        return ONLY_NUMBERS
+    columns = [str(name) for name in frame.columns]
+    unknown = [name for name in others if name not in columns]
+    if unknown:
+        raise InputError(f"categories names {listed(unknown)}, which the table does not have")
+    times = find_times(frame, others)
+    expanded = with_time_parts(frame, times)
+    return Kinds(times, find_categories(expanded, others))
 
 
-def read_rows(
-    X: Any, names: Sequence[str], categories: Mapping[int, Values] | None = None
-) -> Matrix:
+def read_rows(X: Any, names: Sequence[str], kinds: Kinds = ONLY_NUMBERS) -> Matrix:
     """`read_table` without an estimator, for features of these names; arrays go by position."""
 
     class Model(BaseEstimator):  # type: ignore[misc]
@@ -122,7 +130,7 @@ def read_rows(
     unnamed = list(names) == default_names(len(names))
     if columns is not None and (not unnamed or list(columns) == list(names)):
         model.feature_names_in_ = np.array(names, dtype=object)
-    return read_table(model, X, reset=False, categories=categories)
+    return read_table(model, X, reset=False, kinds=kinds)
 
 
 def feature_names(estimator: Any) -> list[str]:
@@ -368,7 +376,9 @@ def _text_message(X: NDArray[Any]) -> str:
     return "X contains numbers written as text; convert it with X.astype(float)"
 
 
-def check_training_values(matrix: Matrix, anomalies: NDArray[np.bool_], estimator: Any) -> None:
+def check_training_values(
+    matrix: Matrix, anomalies: NDArray[np.bool_], names: Sequence[str]
+) -> None:
     """Raise an error if a row to train on has a value with which differences could overflow."""
     if matrix.dtype == np.float32:  # it has no such values
         return
@@ -378,20 +388,19 @@ def check_training_values(matrix: Matrix, anomalies: NDArray[np.bool_], estimato
         if huge.any():
             row, j = np.argwhere(huge)[0]
             raise InputError(
-                f"column {feature_names(estimator)[j]!r} has the value "
+                f"column {names[j]!r} has the value "
                 f"{matrix[start + row, j]:.3g} (first at row {start + row}), beyond the largest "
                 f"that can be trained on, ±{LARGEST_TRAINING_VALUE:g}; if it marks a missing "
                 "value, replace it with NaN, else divide the column by a constant"
             )
 
 
-def _check_finite(matrix: Matrix, estimator: Any) -> None:
+def _check_finite(matrix: Matrix, names: Sequence[str]) -> None:
     for start in range(0, len(matrix), _BLOCK_ROWS):
         infinite = np.isinf(matrix[start : start + _BLOCK_ROWS])
         if infinite.any():
             j = int(np.flatnonzero(infinite.any(axis=0))[0])
             rows = np.flatnonzero(np.isinf(matrix[:, j]))
-            names = feature_names(estimator)
             raise InputError(
                 f"Input X contains infinity: column {names[j]!r} has {len(rows)} infinite "
                 f"value{'s' if len(rows) > 1 else ''} (first at row {rows[0]}); drop or cap them"

@@ -1,0 +1,146 @@
+"""Columns of times: their parts, zones, formats, and what is not a time."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diffint import DiffInt
+from diffint.core.errors import InputError, InputTypeError
+
+from ..conftest import QUICK
+
+DAYS = "time (days since 2024-03-01)"
+
+
+def make_log(n_rows=300, seed=0, days=60.0):
+    """A load that is high from 8 to 18 h."""
+    rng = np.random.default_rng(seed)
+    time = pd.Series(
+        pd.Timestamp("2024-03-01") + pd.to_timedelta(rng.uniform(0, days, n_rows), "D")
+    )
+    load = np.where(time.dt.hour.between(8, 18), 10.0, 1.0) + 0.3 * rng.normal(size=n_rows)
+    return pd.DataFrame({"time": time.dt.floor("s"), "load": load, "heat": rng.normal(size=n_rows)})
+
+
+@pytest.fixture(scope="module")
+def log():
+    return make_log()
+
+
+@pytest.fixture(scope="module")
+def detector(log):
+    return DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(log)
+
+
+def features_of(time, **frame):
+    return DiffInt(**QUICK).fit(pd.DataFrame({"time": time, **frame})).model_.feature_names
+
+
+def test_a_time_becomes_its_parts(detector):
+    assert list(detector.model_.feature_names) == [
+        *("time (hour)", "time (weekday)", DAYS, "load", "heat")
+    ]
+    assert list(detector.feature_names_in_) == ["time", "load", "heat"]
+    hours, weekdays = (detector.model_.categories[j] for j in (0, 1))
+    assert sorted(map(int, hours)) == list(range(24))
+    assert "Sunday" in weekdays
+
+
+def test_a_load_at_the_wrong_hour_is_anomalous(detector):
+    rows = make_log(200, seed=1)
+    night = rows[~rows["time"].dt.hour.between(6, 20)]
+    wrong = detector.anomaly_score(night.assign(load=10.0))
+    assert np.median(wrong) > np.quantile(detector.anomaly_score(night), 0.9)
+
+
+def test_later_rows_count_as_the_last_ones(detector, log):
+    last = log.loc[[log["time"].idxmax()]]
+    later = last.assign(time=last["time"] + pd.Timedelta(days=7 * 52))
+    assert detector.anomaly_score(later) == pytest.approx(detector.anomaly_score(last), abs=0.02)
+
+
+def test_missing_times_are_missing_cells(detector, log):
+    rows = log.iloc[:5].assign(time=pd.NaT)
+    assert np.isfinite(detector.anomaly_score(rows)).all()
+    assert np.isfinite(detector.anomaly_score(rows.assign(time=None))).all()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda time: time.astype(str),
+        lambda time: time.dt.strftime("%Y-%m-%dT%H:%M:%S"),
+        lambda time: time.astype("datetime64[s]"),
+        lambda time: pd.Series(list(time.dt.to_pydatetime()), dtype=object),
+        lambda time: time.astype("timestamp[ms][pyarrow]"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_every_form_of_the_same_times_gives_the_same_scores(detector, log, written):
+    rows = log.assign(time=written(log["time"]))
+    np.testing.assert_array_equal(detector.anomaly_score(rows), detector.anomaly_score(log))
+    model = DiffInt(n_units=40, epochs=2, n_members=1, random_state=0).fit(rows).model_
+    assert model.kinds.times["time"] == detector.model_.kinds.times["time"]
+
+
+def test_a_file_keeps_the_times(detector, log, tmp_path):
+    detector.save(tmp_path / "m.diffint")
+    loaded = DiffInt.load(tmp_path / "m.diffint")
+    assert loaded.model_.kinds == detector.model_.kinds
+    np.testing.assert_array_equal(loaded.anomaly_score(log), detector.anomaly_score(log))
+
+
+def test_only_parts_that_repeat_are_read(log):
+    morning = pd.date_range("2024-03-01 06:00", periods=60, freq="5min")
+    assert features_of(morning) == (DAYS,)
+    days = [datetime.date(2024, 3, 1) + datetime.timedelta(days=i) for i in range(60)]
+    assert features_of(days) == ("time (weekday)", DAYS)
+    years = pd.date_range("2024-03-01", periods=60, freq="20D")
+    assert features_of(years) == ("time (weekday)", "time (month)", DAYS)
+
+
+def test_hours_are_those_of_the_training_zone(log):
+    zoned = log.assign(time=log["time"].dt.tz_localize("Asia/Tokyo"))
+    detector = DiffInt(**QUICK).fit(zoned)
+    assert detector.model_.kinds.times["time"].zone == "Asia/Tokyo"
+    elsewhere = zoned.assign(time=zoned["time"].dt.tz_convert("America/New_York"))
+    np.testing.assert_array_equal(detector.anomaly_score(elsewhere), detector.anomaly_score(zoned))
+    with pytest.raises(InputTypeError, match="'time' have no time zone, but had the zone"):
+        detector.anomaly_score(log)
+
+
+def test_texts_with_different_zones_are_converted_to_one():
+    time = [f"2024-03-{day:02}T05:00:00{'+01:00' if day % 2 else '-05:00'}" for day in range(1, 31)]
+    assert DiffInt(**QUICK).fit(pd.DataFrame({"time": time})).model_.kinds.times["time"].zone
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        (1.0, "had times in training and now has other values .such as 1.0"),
+        ("yesterday", "such as 'yesterday'"),
+        (pd.Timestamp("2024-03-05", tz="UTC"), "have a time zone, but had none in training"),
+    ],
+)
+def test_other_values_at_scoring(detector, log, time, message):
+    with pytest.raises(InputTypeError, match=message):
+        detector.anomaly_score(log.iloc[:3].assign(time=time))
+
+
+def test_an_array_cannot_have_times(detector):
+    with pytest.raises(InputError, match="needs times in 'time'; pass a data frame"):
+        detector.anomaly_score(np.zeros((3, 3)))
+
+
+def test_texts_that_are_not_all_times_are_a_category():
+    time = ["2024-03-01", "2024-03-02", "unknown"] * 20
+    assert features_of(time, x=np.arange(60.0)) == ("time", "x")
+
+
+def test_a_column_named_as_a_category_is_no_time():
+    table = pd.DataFrame({"time": ["2024-03-01", "2024-03-02"] * 30, "x": np.arange(60.0)})
+    assert DiffInt(**QUICK, categories=["time"]).fit(table).model_.categories[0] == (
+        *("2024-03-01", "2024-03-02"),
+    )
