@@ -175,7 +175,10 @@ class _SplitTask:
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         self.n_values = {j: len(values) for j, values in task.kinds.categories.items() if values}
         curves = category_curves(x[self.usable], self.n_values)
-        self.scalers = [fit_scaler(x[rows], config.scaling, curves) for rows in self.split.train]
+        suspects = self._suspects()
+        self.scalers = [
+            fit_scaler(x[rows], config.scaling, curves, suspects) for rows in self.split.train
+        ]
         self.runs = [
             TrainingRun(scaler.transform(x[rows])[0], member_seed)
             for scaler, rows, member_seed in zip(
@@ -203,6 +206,16 @@ class _SplitTask:
         if split.kind == "training":
             return split
         return replace(split, left_out=[np.concatenate([rows, others]) for rows in split.left_out])
+
+    def _suspects(self) -> NDArray[Any]:
+        """Rows left out because they may be anomalies; as often, they are ordinary ones. (n, d)
+
+        Whether a feature has long tails must not depend on whether its extreme values are suspects.
+        """
+        suspects = self.task.left_out & ~self.task.anomalies
+        if self.task.doubtful is not None:
+            suspects = suspects | self.task.doubtful
+        return self.task.x[suspects]
 
     @property
     def by_difference(self) -> bool:

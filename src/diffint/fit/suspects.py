@@ -33,12 +33,13 @@ from .sampling import Rows, at_most
 
 _FEWEST_ROWS = 10
 _FEW_DRAWN, _DRAWN_SHARE, _MOST_DRAWN = 8, 0.2, 256  # rows to compare with
-_COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 800, 10, 100
+_COMPARISONS, _FEWEST_REPEATS, _MOST_REPEATS = 3200, 10, 400
 _TRUSTED_SHARE = 0.7  # the least suspicious rows, from which others are drawn
 _LEFT_OUT_SHARE = 0.3  # largest of suspects and doubtful rows, where the share is given
 _ORDINARY_SHARE = 0.8  # rows from which the others may stand out
-_CLOSE = 0.5  # distance of rows that belong together, as a share of that from ordinary rows
+_CLOSE = 0.7  # distance of rows that belong together, as a share of that from ordinary rows
 _TOGETHER, _ALONE = 0.8, 2.5  # caution with rows that belong together, and with single ones
+_MOST_TOGETHER = 0.1  # share of suspects that belong together; more are kinds of ordinary rows
 _LEAST_DEVIATION = 1e-6  # scaled
 _BLOCK_CELLS = 4_000_000
 _STREAM = 2**32 - 1  # of random numbers; none that a fit uses
@@ -107,7 +108,8 @@ def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDAr
 
     An isolated row at the edge of ordinary ones hides no other row, and is a suspect only if it
     stands out by far. Rows that are closer to each other than to ordinary rows are suspects if they
-    stand out at all; other rows that are closer to these than to ordinary rows are doubtful.
+    stand out at all; as many other rows, closer to these than to ordinary rows, are doubtful. Where
+    many rows would be suspects, the table has kinds of rows that are rare, not anomalies.
     """
     from scipy.spatial.distance import cdist
 
@@ -119,14 +121,18 @@ def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDAr
     np.fill_diagonal(apart, np.inf)
     close = np.zeros(len(rows), dtype=bool)
     close[others] = apart.min(axis=1) < _CLOSE * from_ordinary
-    suspects = (stand_out(scores, _TOGETHER) & close) | stand_out(scores, _ALONE)
-    around = suspects.copy()
-    for _ in others:  # at most: each time at least one row is added
-        nearest = apart[:, around[others]].min(axis=1, initial=np.inf)
-        added = others[nearest < from_ordinary]
-        if around[added].all():
+    alone = stand_out(scores, _ALONE)
+    suspects = (stand_out(scores, _TOGETHER) & close) | alone
+    if suspects.sum() > _MOST_TOGETHER * len(rows):
+        return alone, np.zeros(len(rows), dtype=bool)
+    around, most = suspects.copy(), 2 * int(suspects.sum())
+    while around.sum() < most:
+        nearest = apart[:, around[others]].min(axis=1, initial=np.inf) / from_ordinary
+        nearest[around[others]] = np.inf
+        added = np.argsort(nearest, kind="stable")[: (nearest < 1).sum()]
+        if not len(added):
             break
-        around[added] = True
+        around[others[added[: most - around.sum()]]] = True
     return suspects, around & ~suspects
 
 

@@ -24,12 +24,18 @@ SCALERS: dict[str, type[Scaler]] = {
 }
 
 
-def fit_scaler(x: NDArray[Any], name: str, curves: Mapping[int, Curve] | None = None) -> Scaler:
+def fit_scaler(
+    x: NDArray[Any],
+    name: str,
+    curves: Mapping[int, Curve] | None = None,
+    others: NDArray[Any] | None = None,
+) -> Scaler:
     """The scaler of this name, fitted on the rows `x` (rows, features).
 
-    curves: of features whose curve is known; only the adaptive scaler has curves.
+    curves: of features whose curve is known; others: rows that also count when it is decided
+    whether a feature has long tails. Only the adaptive scaler has curves.
     """
     x = np.asarray(x)
     if SCALERS[name] is AdaptiveScaler:
-        return AdaptiveScaler.fit(x, curves)
+        return AdaptiveScaler.fit(x, curves, others)
     return SCALERS[name].fit(x)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..constants import LARGEST_TRAINING_VALUE
 from .base import Scaler
-from .curves import MOST_KNOTS, Curve, fit_curve
+from .curves import MOST_KNOTS, Curve, fit_curve, has_long_tails
 from .linear import MinMaxScaler
 
 
@@ -29,13 +29,20 @@ class AdaptiveScaler(MinMaxScaler):
     name = "adaptive"
 
     @classmethod
-    def fit(cls, x: NDArray[Any], curves: Mapping[int, Curve] | None = None) -> Scaler:
+    def fit(
+        cls,
+        x: NDArray[Any],
+        curves: Mapping[int, Curve] | None = None,
+        others: NDArray[Any] | None = None,
+    ) -> Scaler:
         linear = MinMaxScaler.fit(x)
         curves = curves or {}
+        every = x if others is None else np.concatenate([x, others])
         knots = np.full((x.shape[1], 2, MOST_KNOTS), np.nan)
         for j in np.flatnonzero(linear.varies):
-            column = x[:, j].astype(np.float64)
-            curve = curves.get(int(j)) or fit_curve(column[~np.isnan(column)])
+            curve = curves.get(int(j))
+            if curve is None and has_long_tails(_present(every[:, j])):
+                curve = fit_curve(_present(x[:, j]))
             if curve is not None:
                 knots[j, :, : len(curve.values)] = curve
         return cls(**{f.name: getattr(linear, f.name) for f in fields(linear)}, knots=knots)
@@ -55,3 +62,7 @@ class AdaptiveScaler(MinMaxScaler):
             and bool(self.varies[list(self.curves)].all())
             and all(curve.is_possible(LARGEST_TRAINING_VALUE) for curve in self.curves.values())
         )
+
+
+def _present(column: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(column[~np.isnan(column)], dtype=np.float64)

@@ -71,15 +71,23 @@ class Curve(NamedTuple):
         )
 
 
+def has_long_tails(column: Vector) -> bool:
+    """Whether a feature is curved. column: (rows,), no NaN"""
+    n = len(column)
+    if n < _FEWEST_CELLS:
+        return False
+    tail = max(1, int(_INNER_TAIL * n))
+    ends = (0, tail, n - 1 - tail, n - 1)
+    lowest, low, high, highest = np.partition(column, ends)[list(ends)]
+    return bool(highest - lowest > _LONG_TAIL * (high - low))
+
+
 def fit_curve(column: Vector) -> Curve | None:
-    """The curve of a feature with long tails, None for other features. column: (rows,), no NaN"""
+    """The curve of a feature, None if there is none. column: (rows,), no NaN, not all equal"""
     from scipy.special import ndtri  # not needed to read a configuration, and slow to import
 
     cells, n = np.sort(column), len(column)
     if n < _FEWEST_CELLS:
-        return None
-    tail = max(1, int(_INNER_TAIL * n))
-    if not cells[-1] - cells[0] > _LONG_TAIL * (cells[n - 1 - tail] - cells[tail]):
         return None
     tail = max(1, int(_END_TAIL * n))
     low, high = cells[tail], cells[n - 1 - tail]
