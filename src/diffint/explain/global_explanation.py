@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_count, check_index
 from ..core.immutable import Immutable
 from ..core.model import FittedModel, joint_depth
-from .constraints import box_ends, readable, training_range
+from .constraints import box_ends, readable, training_range, values_between
 from .importance import box_tightness, feature_importance, member_importance
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class GlobalExplanation(Immutable):
 
         Columns: unit, feature, lower, upper, binds_below, binds_above, importance, support,
         tightness, stability, coverage (of this constraint), joint_coverage (together with the
-        unit's constraints above it in the frame; NaN beyond the tenth), box_rows.
+        unit's constraints above it in the frame; NaN beyond the tenth), box_rows; with categories
+        also values, a list of those in the range, instead of lower and upper.
         """
         import pandas
 
@@ -133,7 +134,7 @@ class GlobalExplanation(Immutable):
         k, j, place = (np.array(index, dtype=np.intp) for index in (units, features, places))
         depth = self.joint_coverage.shape[1]
         together = self.joint_coverage[k, np.minimum(place, depth - 1)]
-        return pandas.DataFrame(
+        frame = pandas.DataFrame(
             {
                 "unit": k,
                 "feature": np.array(self.feature_names, dtype=object)[j],
@@ -148,6 +149,17 @@ class GlobalExplanation(Immutable):
                 "box_rows": self.box_rows[k],
             }
         )
+        if not self.categories:
+            return frame
+        is_category = np.isin(j, list(self.categories))
+        values: Any = [
+            values_between(self.categories[f], self.lower[u, f], self.upper[u, f])
+            if known
+            else None
+            for u, f, known in zip(units, features, is_category, strict=True)
+        ]
+        numbers = {name: frame[name].mask(is_category) for name in ("lower", "upper")}
+        return frame.assign(**numbers, values=values)
 
     def features_to_frame(self) -> pandas.DataFrame:
         """Importance of every feature, most important first. Columns: feature, importance."""

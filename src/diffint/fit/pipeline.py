@@ -33,8 +33,8 @@ from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
-from .category_positions import category_curves
 from ..tables.fingerprint import fingerprint
+from .category_positions import category_curves
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
@@ -165,7 +165,8 @@ class _SplitTask:
                 f"only {len(self.usable)} of {counted(len(x), 'row')} {verb} any value and no "
                 "anomaly mark; training needs at least 2 such rows"
             )
-        _warn_about_table(x, self.usable, feature_names, self.n_blank)
+        ignored = [j for j, values in task.categories.items() if not values]
+        _warn_about_table(x, self.usable, feature_names, self.n_blank, ignored)
         self.config = config = config.for_table(len(self.usable), x.shape[1])
         self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         groups = np.zeros(len(x), dtype=np.intp)
@@ -361,7 +362,10 @@ def _warn_about_groups(found: RowGroups) -> None:
         )
 
 
-def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:
+def _warn_about_table(
+    x: NDArray[Any], usable: Rows, names: list[str], n_blank: int, ignored: list[int]
+) -> None:
+    """ignored: the columns of which a warning has said so before"""
     if n_blank:
         warn(
             f"{counted(n_blank, 'row')} without any value {'was' if n_blank == 1 else 'were'} left "
@@ -369,7 +373,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
             InputWarning,
         )
     kept = x[usable]
-    empty = np.flatnonzero(np.isnan(kept).all(axis=0))
+    empty = np.setdiff1d(np.flatnonzero(np.isnan(kept).all(axis=0)), ignored)
     if len(empty):
         listed = ", ".join(repr(names[j]) for j in empty[:5]) + (", …" if len(empty) > 5 else "")
         verb = (

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import counted, printable
-from .categories import Values, codes, find_categories
+from .categories import Values, codes, find_categories, new_texts
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
@@ -106,6 +106,27 @@ def categories_of(X: Any, named: Sequence[str] | str) -> dict[int, Values]:
             raise InputError("categories are named, but the table has no column names")
         return {}
     return find_categories(frame, None if isinstance(named, str) else list(named))
+
+
+def new_texts_of(
+    X: Any, table: Matrix, categories: Mapping[int, Values], rows: Any = None
+) -> dict[tuple[int, int], str]:
+    """The values of categories that no training row has, by row and column.
+
+    table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
+    of which the result has the places; all by default
+    """
+    frame = _as_pandas(X) if categories else None
+    if frame is None:
+        return {}
+    if rows is not None:
+        frame, table = frame.iloc[rows], table[rows]
+    return new_texts(frame, table, categories)
+
+
+def training_matrix(frame: Any) -> Matrix:
+    """A training table as the matrix that `DiffInt.fit` makes of it. → (rows, features)"""
+    return _frame_values(frame, categories_of(frame, "auto"))
 
 
 def read_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.associations import MOST_VALUES
 from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...core.row_labels import row_name
@@ -69,7 +70,11 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
     """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
     values, code = why.categories[j], int(why.value[row, j])
     if not 0 <= code < len(values):
-        return "has a value that no training row has"
+        new = why.new_texts.get((row, j))
+        start = "has a value" if new is None else f"= {shown_name(new)}, a value"
+        if len(values) == MOST_VALUES:  # rarer ones were not learned
+            return f"{start} that is not among the {MOST_VALUES} most common ones"
+        return f"{start} that no training row has"
     start = f"= {shown_name(values[code])}"
     other, n_rows, n_same = why.clashes[j][row]
     if other >= 0 and n_rows and n_same < n_rows / 2:
