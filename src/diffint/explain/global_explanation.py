@@ -224,7 +224,9 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         importance=stacked([member_importance(m) for m in members]),
         support=stacked([m.training_coverage for m in members]).astype(np.float64),
         mean_membership=stacked([m.mean_membership for m in members]).astype(np.float64),
-        tightness=stacked([box_tightness(m.scaler, m.box_lower, m.box_upper) for m in members]),
+        tightness=stacked(
+            [box_tightness(m.scaler, m.associations, m.box_lower, m.box_upper) for m in members]
+        ),
         stability=stacked([m.stability for m in members]).astype(np.float64),
         lower=stacked([e.lower for e in ends]),
         upper=stacked([e.upper for e in ends]),

@@ -68,7 +68,7 @@ def _text(cell: Any) -> str | None:
     """A cell as text without spaces around it; None if nothing is left."""
     if isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
-    elif isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(cell) < 1e15:
+    elif isinstance(cell, float | np.floating) and float(cell).is_integer():
         cell = int(cell)  # pandas writes whole numbers as 5.0 if some cells are missing
     return str(cell).strip() or None
 

@@ -287,6 +287,7 @@ def _draw_constraint(
     if np.isnan(lower):
         ax.set_xticks([])
         return
+    lower, upper = drawn_ends(lower, upper, j in explanation.categories)
     left, right, height = bars(features, j)
     ax.bar(left, height, right - left, align="edge", color=FAINT, linewidth=0)
     if shows_whole(features, j):  # each bar is one value, either inside or outside
@@ -307,6 +308,13 @@ def _draw_constraint(
     view = padded(*ends, 0.02 if len(height) > 1 else 2.0)
     names = explanation.categories.get(j, ())
     number_axis(ax.xaxis, *view, WIDTH - 0.5, bool(features.whole[j]), names)
+
+
+def drawn_ends(lower: float, upper: float, is_category: bool) -> tuple[float, float]:
+    """Where to draw the ends of a range: those of a category half way to the next values."""
+    if not is_category or np.isnan(lower) or np.ceil(lower) > np.floor(upper):
+        return lower, upper
+    return float(np.ceil(lower)) - 0.5, float(np.floor(upper)) + 0.5
 
 
 def shows_whole(features: FeatureSummary, j: int) -> bool:

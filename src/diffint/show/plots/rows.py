@@ -162,7 +162,8 @@ def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
         if not (explanation.binds_below[row, j] or explanation.binds_above[row, j]):
             return "any known value"
         values = explanation.categories[j]
-        return values_text(values, lower, upper, most=3, longest=_LONGEST_VALUE)
+        text = values_text(values, lower, upper, most=3, longest=_LONGEST_VALUE)
+        return text if text.startswith(("one of ", "any ")) else f"only {text}"
     _, low, up = distinct_numbers(explanation.value[row, j], lower, upper)
     side = int(explanation.side[row, j])
     below = bool(explanation.binds_below[row, j]) or side < 0
