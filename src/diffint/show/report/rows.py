@@ -66,7 +66,7 @@ def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
     if np.isnan(value):
         text = "missing"
     elif feature in why.categories:
-        text = shown_name(str(why.value_text(row, feature)))
+        text = shown_name(str(why.value_text(row, feature)), 24)
     else:
         text = distinct_numbers(*known)[0]
     side, share = int(why.side[row, feature]), _share(why.share[row, feature])
