@@ -17,7 +17,6 @@ from ..show.wording.learned import stored_rows
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.files.writing import table_writer
-from ..tables.frames import new_texts_of
 from . import arguments
 from .columns import choose_features, unused_columns
 from .fit import other_columns, read_training_rows, suspected_share_of
@@ -178,6 +177,7 @@ def _write_scores(
 def _report(found: AnomaliesFound, frame: Any, ids: Any, table: str) -> str:
     """The report of the flagged rows, with the scores that were found."""
     from ..show.report import ScoredTable, build_report
+    from ..tables.frames import new_texts_of
 
     threshold, values = -found.detector.offset_, found.detector._read(frame)
     shown = found.order[: int((found.scores > threshold).sum())][:MOST_SHOWN]

@@ -120,9 +120,8 @@ class TableFile:
         if not unusable:
             return values
         if len(unusable) == 1:
-            only = unusable[0]
-            remedy = _CORRECT_THE_CELL if only.of_numbers else "convert it to numbers"
-            problem = only.sentence(self.where)
+            remedy = "convert it to numbers" if unusable[0].kind == "type" else _CORRECT_THE_CELL
+            problem = unusable[0].sentence(self.where)
             raise InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
         raise InputError(
             f"{self.name}: {self.listed(unusable)}; correct the cells, or leave them empty if the "
