@@ -171,9 +171,25 @@ def test_identifiers_are_ignored_with_a_warning(table):
 def test_many_values_are_cut_with_a_warning(table):
     many = pd.concat([table] * 4, ignore_index=True)
     many["town"] = [f"town {i % 300}" for i in range(len(many))]
-    with pytest.warns(InputWarning, match="200 most common values"):
+    with pytest.warns(InputWarning, match="199 most common values"):
         detector = DiffInt(**QUICK).fit(many)
     assert len(detector.model_.categories[4]) == 200
+    rare = set(many["town"]) - set(detector.model_.categories[4])
+    rows = pd.concat([many.iloc[:1]] * 2).assign(town=["a new town", min(rare)])
+    assert len(set(detector.anomaly_score(rows))) == 1
+    assert set(detector.explain(rows).to_frame().query("feature == 'town'")["value"]) == {
+        "a new town",
+        min(rare),
+    }
+
+
+def test_very_many_values_do_not_hide_other_anomalies():
+    rng = np.random.default_rng(0)
+    table = make_table(2000).assign(town=[f"town {i}" for i in rng.integers(0, 800, 2000)])
+    rows = table.iloc[:50].assign(size=30.0)
+    with pytest.warns(InputWarning, match="most common values"):
+        detector = DiffInt(n_units=40, epochs=10, n_members=2, random_state=0).fit(table)
+    assert (detector.predict(rows) == -1).mean() >= 0.95
 
 
 def test_mixed_types_in_a_column(table):

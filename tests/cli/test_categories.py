@@ -179,9 +179,13 @@ def test_thousands_of_different_texts(run, tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     done = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *QUICK)
     assert done.code == 0, done.err
-    assert "only the 200 most common values are learned of town (1,500)" in done.err
-    done = run("score", tmp_path / "m", tmp_path / "t.csv", "--top", 1)
-    assert "a value that is not among the 200 most common ones" in done.out
+    assert "only the 199 most common values are learned one by one of town (1,500)" in done.err
+    (tmp_path / "new.csv").write_text("town,x\nt9999,50\nt9999,0\n")
+    done = run("score", tmp_path / "m", tmp_path / "new.csv")
+    assert list(pd.read_csv(io.StringIO(done.out))["flagged"]) == [True, False]
+    done = run("explain", tmp_path / "m", tmp_path / "new.csv", "--row", 1, "--json")
+    values = {reason["feature"]: reason["value"] for reason in json.loads(done.out)[0]["reasons"]}
+    assert values["town"] == "t9999"
 
 
 def test_categories_only_and_a_single_value(run, tmp_path):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
+from ..tables.categories import is_other
 from ..tables.files.reading import TableFile
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
@@ -73,12 +74,12 @@ class ScoredBatch:
         return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept, cells)
 
     def new_texts(self, model: FittedModel) -> dict[tuple[int, int], str]:
-        """The values of categories that no training row has, by row of the batch and feature."""
+        """The values of categories that the model does not list, by row and feature."""
         found = {}
         for j, values in model.categories.items():
-            if values and self.cells:
-                cells = self.cells[model.feature_names[j]]
-                for row in np.flatnonzero(self.values[:, j] == len(values)).tolist():
+            cells = self.cells.get(model.feature_names[j])
+            if cells is not None:
+                for row in np.flatnonzero(is_other(self.values[:, j], values)).tolist():
                     found[row, j] = str(cells[row].as_py())
         return found
 

@@ -74,7 +74,7 @@ class LocalExplanation(Immutable):
         positions of values in this list.
     clashes: for each category a (rows, 3) array: the column with which a row's value goes together
         least (−1 if there is none), the training rows alike in it, and those with the same value.
-    new_texts: the values of categories that no training row has, by row and feature, where known.
+    new_texts: values of categories that are not in `categories`, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -191,8 +191,8 @@ class LocalExplanation(Immutable):
         values, code = self.categories[feature], self.value[row, feature]
         if np.isnan(code):
             return None
-        known = 0 <= code < len(values)
-        return values[int(code)] if known else self.new_texts.get((row, feature), "a new value")
+        known = values[int(code)] if 0 <= code < len(values) else "a new value"
+        return self.new_texts.get((row, feature), known)
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
         """The explanation as text, of one row or of all rows.

@@ -52,7 +52,7 @@ class NearestNormal(Immutable):
     max_changes: largest number of features that may change.
     categories: the features that are categories, with their values; the values of changes are
         positions in this list.
-    new_texts: the values of categories that no training row has, by row and feature, where known.
+    new_texts: values of categories that are not in `categories`, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -114,11 +114,10 @@ class NearestNormal(Immutable):
             return change.value, change.suggested
         values = self.categories[change.feature]
         if np.isnan(change.value):
-            own = "missing"
-        elif 0 <= change.value < len(values):
-            own = values[int(change.value)]
-        else:
-            own = self.new_texts.get((row, change.feature), "a new value")
+            return "missing", values[int(change.suggested)]
+        known = 0 <= change.value < len(values)
+        own = values[int(change.value)] if known else "a new value"
+        own = self.new_texts.get((row, change.feature), own)
         return own, values[int(change.suggested)]
 
     def text(self, row: int | None = None) -> str:

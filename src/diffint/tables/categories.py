@@ -1,7 +1,9 @@
 """Columns of text as categories: which columns are categories, and the codes of their cells.
 
 A category has a fixed list of values, those of the training rows. A cell becomes the position of
-its value in the list, a missing one NaN, and a value that is not in the list the list's length.
+its value in the list, a missing one NaN, and a value that is not in the list the list's length. Of
+a column with very many values the rarer ones count as one, and so does a value that is not in the
+list: among so many, another one is not remarkable.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from ..core.formatting import counted, listed, shown_name
 # A text column with more different values than this share of its cells is like an identifier.
 _IDENTIFYING_SHARE = 0.5
 _FEWEST_IDENTIFIERS = 20  # fewer different values may all be categories, in a small table
+
+OTHER = "(any other value)"  # of a column with very many values
 
 Values = tuple[str, ...]
 
@@ -101,15 +105,15 @@ def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values
         elif len(texts) > MOST_VALUES:
             crowded.append(f"{shown_name(name)} ({len(texts):,})")
             by_text = np.argsort(texts)
-            common = np.argsort(-counts[by_text], kind="stable")[:MOST_VALUES]
-            texts = texts[by_text][common]
+            common = np.argsort(-counts[by_text], kind="stable")[: MOST_VALUES - 1]
+            texts = np.append(texts[by_text][common], OTHER)
         found[j] = tuple(sorted(texts))
     if ignored:
         warn(_identifier_warning(ignored))
     if crowded:
         warn(
-            f"only the {MOST_VALUES} most common values are learned of {listed(crowded)}; all "
-            "others count as new: join rare values if they should not",
+            f"only the {MOST_VALUES - 1} most common values are learned one by one of "
+            f"{listed(crowded)}; all others, also new ones, count as one value",
             InputWarning,
         )
     return found
@@ -135,19 +139,27 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
         return np.full(len(column), np.nan)
     places, texts = distinct_texts(column)
     position = {value: i for i, value in enumerate(values)}
-    known = [float(position.get(text, len(values))) for text in texts]
+    other = position.get(OTHER, len(values))
+    known = [float(position.get(text, other)) for text in texts]
     return np.array([*known, np.nan])[places]
 
 
 def new_texts(
     frame: Any, x: NDArray[Any], categories: Mapping[int, Values]
 ) -> dict[tuple[int, int], str]:
-    """The texts of cells whose values no training row has, by row and column.
+    """The texts of cells whose values are not in the lists, by row and column.
 
     x: (rows, features) what `codes` made of the frame
     """
     found = {}
     for j, values in categories.items():
-        for row in np.flatnonzero(x[:, j] == len(values)) if values else ():
-            found[int(row), j] = _text(frame.iloc[row, j]) or ""
+        rows = np.flatnonzero(is_other(x[:, j], values))
+        places, texts = distinct_texts(frame.iloc[rows, j])
+        found |= {(i, j): str(texts[place]) for i, place in zip(rows.tolist(), places, strict=True)}
     return found
+
+
+def is_other(codes: NDArray[Any], values: Values) -> NDArray[np.bool_]:
+    """Which codes are those of texts that are not in the list. (rows,)"""
+    other = values.index(OTHER) if OTHER in values else len(values)
+    return np.asarray(codes == other) & bool(values)

@@ -111,7 +111,7 @@ def categories_of(X: Any, named: Sequence[str] | str) -> dict[int, Values]:
 def new_texts_of(
     X: Any, table: Matrix, categories: Mapping[int, Values], rows: Any = None
 ) -> dict[tuple[int, int], str]:
-    """The values of categories that no training row has, by row and column.
+    """The values of categories that the model does not list, by row and column.
 
     table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
     of which the result has the places; all by default

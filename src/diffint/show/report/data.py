@@ -22,7 +22,7 @@ class ScoredTable:
     ids: (shown,) the id of each, or its row number counted from 1.
     notes: (shown,) text to show with each of them, or none.
     row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
-    new_texts: values of categories that no training row has, by place among the shown rows and
+    new_texts: values of categories that the model does not list, by place among the shown rows and
         feature, where known.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.associations import MOST_VALUES
 from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...core.row_labels import row_name
@@ -72,10 +71,8 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
     if not 0 <= code < len(values):
         new = why.new_texts.get((row, j))
         start = "has a value" if new is None else f"= {shown_name(new)}, a value"
-        if len(values) == MOST_VALUES:  # rarer ones were not learned
-            return f"{start} that is not among the {MOST_VALUES} most common ones"
         return f"{start} that no training row has"
-    start = f"= {shown_name(values[code])}"
+    start = f"= {shown_name(str(why.value_text(row, j)))}"
     other, n_rows, n_same = why.clashes[j][row]
     if other >= 0 and n_rows and n_same < n_rows / 2:
         have = "none" if n_same == 0 else f"only {n_same:,}"
@@ -90,7 +87,7 @@ def _alike(why: LocalExplanation, row: int, j: int) -> str:
     """The value of a feature that other rows share, or nearly share if it is a number."""
     name, value = shown_name(why.feature_names[j]), why.value[row, j]
     if j in why.categories:
-        return f"{name} = {shown_name(why.categories[j][int(value)])}"
+        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
     return f"{name} near {number(value)}"
 
 
