@@ -226,6 +226,15 @@ def test_numbers_in_disguise_are_not_categories(run, tmp_path, cells):
     assert run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *QUICK, *options).code == 0
 
 
+def test_true_and_false_beside_another_word(run, tmp_path):
+    table = make_orders().assign(gift=np.resize(["true", "false", "unknown"], 300))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *QUICK).code == 0
+    assert categories(tmp_path / "m")["gift"] == {"true", "false", "unknown"}
+    make_orders(20, 1).assign(gift="true").to_csv(tmp_path / "new.csv", index=False)
+    assert run("score", tmp_path / "m", tmp_path / "new.csv").code == 0
+
+
 def test_one_column_that_is_several(run, tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1;x\n2;y\n")
     done = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *QUICK)

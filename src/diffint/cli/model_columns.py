@@ -71,6 +71,6 @@ class ModelColumns:
             values = model.categories[model.feature_names.index(name)]
             raise InputError(
                 f"{self._file.name}: column {name!r} has numbers, but had text in training, such "
-                f"as {shown_name(values[0])!r}; is it the right column? If its meaning has "
+                f"as '{shown_name(values[0])}'; is it the right column? If its meaning has "
                 "changed, fit a new model"
             )

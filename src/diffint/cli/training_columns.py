@@ -151,9 +151,6 @@ class TrainingColumns:
     def _message(self, unusable: list[UnusableColumn], n_columns: int) -> str:
         file, names = self._file, [column.name for column in unusable]
         text = f"{file.name}: {file.listed(unusable)}"
-        hint = file.hint(unusable)
-        if hint:
-            return text + hint
         remedies = []
         if all(column.of_numbers for column in unusable):
             remedies.append("correct the cells")
@@ -167,9 +164,10 @@ class TrainingColumns:
         if len(unusable) < n_columns:
             remedies.append(f"leave {it} out with --ignore {option_value(names[:_MANY])}")
         if not remedies:
-            return f"{text}; no other column is left to learn from"
+            remedies = ["no other column is left to learn from"]
         *others, last = remedies
-        return f"{text}; " + (f"{', '.join(others)}, or {last}" if others else last)
+        text += f"; {', '.join(others)}, or {last}" if others else f"; {last}"
+        return text + file.hint(unusable)
 
 
 def _places(column: Any) -> NDArray[np.int64]:

@@ -151,7 +151,7 @@ def new_texts(
 
     x: (rows, features) what `codes` made of the frame
     """
-    found = {}
+    found: dict[tuple[int, int], str] = {}
     for j, values in categories.items():
         rows = np.flatnonzero(is_other(x[:, j], values))
         places, texts = distinct_texts(frame.iloc[rows, j])

@@ -115,8 +115,10 @@ def is_column_of_text(texts: Sequence[str], counts: NDArray[np.int64], decimal: 
     Most cells of a column of text are not numbers, and do not look like 1,5 or 1,234 or $5 or 5 %.
     """
     kinds = are_numbers(list(texts), decimal)
-    other = kinds == 0
-    n_numbers, n_others = counts[kinds == 1].sum(), counts[other].sum()
+    has_digits = np.array([any(map(str.isdigit, text)) for text in texts], dtype=bool)
+    is_number = (kinds == 1) & has_digits  # true and false are words, beside other words
+    other = ~is_number & ~np.isnan(kinds)
+    n_numbers, n_others = counts[is_number].sum(), counts[other].sum()
     similar = np.array([_NUMBER_LIKE.fullmatch(text) is not None for text in texts], dtype=bool)
     n_similar = counts[other & similar].sum()
     return bool(n_others > _MOST_WRONG * (n_numbers + n_others) and n_similar <= n_others / 2)
