@@ -49,7 +49,7 @@ def test_a_value_that_does_not_go_with_the_rest_is_flagged_and_named(detector):
 def test_a_new_value_is_an_anomaly_by_itself(detector, table):
     rows = table.iloc[:20].assign(colour="pink")
     assert (detector.p_values(rows) <= 0.01).all()
-    assert "colour has a value that no training row has" in detector.explain(rows).text(0)
+    assert "colour = pink, a value that no training row has" in detector.explain(rows).text(0)
 
 
 def test_a_rarer_value_is_more_anomalous():
@@ -89,8 +89,8 @@ def test_suggestions_are_values_of_the_training_table(detector):
     colours = changes[changes["feature"] == "colour"]
     assert len(colours) >= 30
     assert set(colours["suggested"]) <= {"red", "green", "blue"}
-    assert set(colours["value"]) == {"a new value"}
-    assert "colour were" in nearest.text(0)
+    assert set(colours["value"]) == {"pink"}
+    assert "(instead of pink)" in nearest.text(0)
 
 
 def test_frames_and_patterns_name_the_values(detector, table):
@@ -172,9 +172,25 @@ def test_identifiers_are_ignored_with_a_warning(table):
 def test_many_values_are_cut_with_a_warning(table):
     many = pd.concat([table] * 4, ignore_index=True)
     many["town"] = [f"town {i % 300}" for i in range(len(many))]
-    with pytest.warns(InputWarning, match="200 most common values"):
+    with pytest.warns(InputWarning, match="199 most common values"):
         detector = DiffInt(**QUICK).fit(many)
     assert len(detector.model_.categories[4]) == 200
+    rare = set(many["town"]) - set(detector.model_.categories[4])
+    rows = pd.concat([many.iloc[:1]] * 2).assign(town=["a new town", min(rare)])
+    assert len(set(detector.anomaly_score(rows))) == 1
+    assert set(detector.explain(rows).to_frame().query("feature == 'town'")["value"]) == {
+        "a new town",
+        min(rare),
+    }
+
+
+def test_very_many_values_do_not_hide_other_anomalies():
+    rng = np.random.default_rng(0)
+    table = make_table(2000).assign(town=[f"town {i}" for i in rng.integers(0, 800, 2000)])
+    rows = table.iloc[:50].assign(size=30.0)
+    with pytest.warns(InputWarning, match="most common values"):
+        detector = DiffInt(n_units=40, epochs=10, n_members=2, random_state=0).fit(table)
+    assert (detector.predict(rows) == -1).mean() >= 0.95
 
 
 def test_mixed_types_in_a_column(table):

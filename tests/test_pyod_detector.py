@@ -50,6 +50,16 @@ def test_scores_equal_those_of_diffint(detector):
     )
 
 
+def test_columns_of_text_are_categories():
+    table = pd.DataFrame(make_rows(), columns=list("abcde")).assign(kind=["x", "y"] * 150, code=7)
+    names = ["kind", "code"]
+    detector = DiffIntDetector(**QUICK, categories=names).fit(table)
+    found = detector.detector_.model_.categories
+    assert (set(found[5]), found[6]) == ({"x", "y"}, ("7",))
+    new = detector.decision_function(table.iloc[:5].assign(kind="z"))
+    assert (new > detector.threshold_).all()
+
+
 def test_methods_inherited_from_pyod(detector):
     x = make_rows(50, seed=2)
     assert set(detector.predict(x)) <= {0, 1}

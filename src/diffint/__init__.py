@@ -1,4 +1,4 @@
-"""Interpretable anomaly detection for numerical tables."""
+"""Interpretable anomaly detection for tables."""
 
 TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:

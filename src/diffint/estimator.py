@@ -28,6 +28,7 @@ from .engine.devices import resolve_device
 from .tables.frames import (
     check_training_values,
     find_kinds,
+    new_texts_of,
     read_anomalies,
     read_groups,
     read_table,
@@ -50,7 +51,7 @@ Scores = NDArray[np.float64]
 
 
 class DiffInt(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    __doc__ = f"""Interpretable anomaly detector for numerical tables.
+    __doc__ = f"""Interpretable anomaly detector for tables of numbers and categories.
 
 An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows. The
 anomaly score is the reconstruction error and the distance from the nearest kept training row.
@@ -356,7 +357,8 @@ array([ 1, -1])
         from .explain.local_explanation import explain_rows
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return explain_rows(self.prepared, table, threshold, jobs, index_of(X))
+        new = new_texts_of(X, table, self.model_.kinds)
+        return explain_rows(self.prepared, table, threshold, jobs, index_of(X), new)
 
     def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
         """For each flagged row the smallest set of changes found after which it is not flagged.
@@ -373,7 +375,8 @@ array([ 1, -1])
         from .explain.nearest_normal import nearest_normal
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return nearest_normal(self.prepared, table, threshold, max_changes, jobs, index_of(X))
+        new = new_texts_of(X, table, self.model_.kinds)
+        return nearest_normal(self.prepared, table, threshold, max_changes, jobs, index_of(X), new)
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box.
@@ -428,6 +431,7 @@ array([ 1, -1])
             scores=scores,
             rows=np.asarray(table[shown], dtype=np.float64),
             ids=tuple(str(i if index is None else index[i]) for i in shown),
+            new_texts=new_texts_of(X, table, self.model_.kinds, shown),
         )
         atomic_write(path, build_report(self, scored).encode())
 

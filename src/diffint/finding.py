@@ -15,6 +15,7 @@ from .core.formatting import counted
 from .core.row_labels import index_for, index_of
 from .decide.beyond_chance import scores_beyond_chance
 from .estimator import DiffInt
+from .tables.frames import new_texts_of
 
 if TYPE_CHECKING:
     import pandas
@@ -107,7 +108,8 @@ class AnomaliesFound:
                 "the same table"
             )
         jobs, index = resolve_jobs(detector.n_jobs), index_for(top, self.index, len(table))
-        why = explain_rows(detector.prepared, table[top], -detector.offset_, jobs, index)
+        new = new_texts_of(X, table, detector.model_.kinds, top)
+        why = explain_rows(detector.prepared, table[top], -detector.offset_, jobs, index, new)
         # Most of these rows are known to some members; their scores are those without them.
         return replace(why, score=self.scores[top], p_value=self.p_values[top])
 

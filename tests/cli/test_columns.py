@@ -53,23 +53,7 @@ def assert_refused(done, *messages):
         assert message in done.err, done.err
 
 
-def test_all_unusable_columns_are_named_with_options_to_paste(fit, tmp_path):
-    done = fit(diamonds())
-    assert_refused(
-        done,
-        "3 columns cannot be used: 'stone' (text, e.g. 'S0'), 'cut' (text, e.g. ",
-        "and 'color, letter' (text, e.g. ",
-        "if 'stone' has the ids of the rows",
-    )
-    assert not (tmp_path / "m.diffint").exists()
-    pasted = done.err.split("leave them out with: ")[1].split(" (if")[0]
-    done = fit(diamonds(), *shlex.split(pasted))
-    assert done.code == 0, done.err
-    assert features(tmp_path) == ["carat", "price", "depth"]
-    assert "Not used: 'cut', 'color, letter' (--ignore) and 'stone' (--id)." in done.out
-
-
-def test_columns_that_turn_to_text_late_are_named_too(fit, tmp_path, monkeypatch):
+def test_all_unusable_columns_are_named_with_options_to_paste(fit, tmp_path, monkeypatch):
     monkeypatch.setattr("diffint.tables.files.text._BLOCK_BYTES", 200)
     frame = diamonds().drop(columns=["stone", "cut"]).astype({"price": str, "depth": str})
     frame.loc[50:, "price"] = "sold"
@@ -77,16 +61,17 @@ def test_columns_that_turn_to_text_late_are_named_too(fit, tmp_path, monkeypatch
     done = fit(frame)
     assert_refused(
         done,
-        "3 columns cannot be used: 'color, letter' (text",
-        "'depth' ('6l.5' in line 42 is not a number)",
-        "'price' ('sold' in line 52 is not a number)",
-        "correct the cells in columns of numbers, or leave them out with: --ignore",
+        "2 columns cannot be used: 'price' ('sold' in line 52 is not a number) and 'depth' "
+        "('6l.5' in line 42 is not a number); correct the cells, use columns as categories with "
+        "--categories price,depth, or leave them out with --ignore price,depth",
     )
-    done = fit(frame, "--ignore", "color, letter")
-    assert_refused(done, "2 columns", "; correct the cells, or leave them out with: --ignore")
+    assert not (tmp_path / "m.diffint").exists()
     # A column of numbers with errors is not left out silently.
     done = fit(frame, "--numeric-only", "--ignore", "price")
-    assert_refused(done, "1 column cannot be used: 'depth'", "--ignore depth")
+    assert_refused(done, "1 column cannot be used: 'depth'", "--categories depth, or leave it out")
+    assert fit(frame, "--categories", "price,depth").code == 0
+    assert fit(frame, "--ignore", "price,depth").code == 0
+    assert features(tmp_path) == ["carat", "color, letter"]
 
 
 def test_a_hint_at_decimal_commas(run, payments, tmp_path):
@@ -106,12 +91,15 @@ def test_only_numeric_columns(fit, tmp_path):
     assert "Not used: 'stone', 'cut', 'color, letter' (not numeric)." in done.out
     assert features(tmp_path) == ["carat", "price", "depth"]
     assert_refused(fit(diamonds()[["cut"]], "--numeric-only"), "has no numeric column")
-    assert_refused(fit(diamonds()[["cut"]]), "no other column is left to learn from")
+    done = fit(diamonds(), "--numeric-only", "--categories", "cut")
+    assert done.code == 0, done.err
+    assert features(tmp_path) == ["carat", "cut", "price", "depth"]
 
 
-def test_many_unusable_columns(fit):
+def test_many_unusable_columns(fit, tmp_path):
+    frame = pd.DataFrame({f"c{i}": ["1", "2", "a"] for i in range(30)} | {"x": [1, 2, 3]})
+    assert_refused(fit(frame), "30 columns", "'c9'", "and 20 more; ", "with --categories c0,c1,")
     frame = pd.DataFrame({f"c{i}": ["a", "b", "a"] for i in range(30)} | {"x": [1, 2, 3]})
-    assert_refused(fit(frame), "30 columns", "'c9'", "and 20 more; ", "with: --numeric-only")
     done = fit(frame, "--numeric-only")
     assert "'c9', 20 more (not numeric)." in done.out
 
@@ -139,6 +127,10 @@ def test_chosen_columns(fit, tmp_path, options, expected):
     [
         (("--columns", "carrat"), "that --columns names: 'carrat' (did you mean 'carat'?)"),
         (("--ignore", "Cut,Depht"), "'Cut' (did you mean 'cut'?) and 'Depht' (did you mean 'depth"),
+        (("--categories", "carrat"), "that --categories names: 'carrat' (did you mean 'carat'?)"),
+        (("--categories", "cut", "--ignore", "cut"), "'cut' cannot be both a category"),
+        (("--categories", "cut", "--columns", "carat"), "both a category (--categories) and left"),
+        (("--categories", "stone", "--id", "stone"), "both a category (--categories) and --id"),
         (("--ignore", "zzzz"), "that --ignore names: 'zzzz'; it has"),
         (("--id", "ston"), "that --id names: 'ston' (did you mean 'stone'?)"),
         (("--group", "CUT"), "that --group names: 'CUT' (did you mean 'cut'?)"),

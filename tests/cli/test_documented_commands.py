@@ -45,6 +45,9 @@ def folder(tmp_path_factory):
     orders["city"] = np.resize(["Lyon", "Oslo", "Rome"], len(orders))
     orders["status"] = np.where(payments["fraud"], "fraud", "ok")
     orders.to_csv(folder / "orders.csv", index=False)
+    (folder / "discounts").mkdir()
+    discounts = orders.assign(discount=np.resize(["5 %", "10 %"], len(orders)))
+    discounts.to_csv(folder / "discounts" / "orders.csv", index=False)
     with pd.ExcelWriter(folder / "orders.xlsx") as book:
         for sheet in ("April", "May"):
             orders.to_excel(book, sheet_name=sheet, index=False)
@@ -52,7 +55,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_guide_shows_the_message_about_unusable_columns(run, folder, monkeypatch):
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(folder / "discounts")
     done = run("fit", "orders.csv", "-o", "new.diffint", "--id", "order")
     assert done.code == 2
     guide = (ROOT / "docs" / "command.md").read_text()

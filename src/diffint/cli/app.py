@@ -15,6 +15,7 @@ from typing import Annotated, TextIO
 import pyarrow
 import typer
 
+from ..core.errors import IdentifierWarning
 from ..core.formatting import listed, printable
 from ..core.version import __version__
 from ..tables.atomic_write import (
@@ -25,6 +26,7 @@ from ..tables.atomic_write import (
     listing_written_files,
     remove_unfinished,
 )
+from ..tables.files.names import option_value
 from . import NOTHING_WRITTEN, bench
 from .constraints import constraints
 from .demo import demo
@@ -38,7 +40,7 @@ from .signals import StopOnSignal, Stopped, handling_stop_signals
 
 app = typer.Typer(
     name="diffint",
-    help="Interpretable anomaly detection for numerical tables.",
+    help="Interpretable anomaly detection for tables.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -58,7 +60,7 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Interpretable anomaly detection for numerical tables."""
+    """Interpretable anomaly detection for tables."""
 
 
 for command in (fit, find, score, explain, constraints, info, report, demo):
@@ -184,6 +186,10 @@ _printed: set[str] = set()
 def _print_once(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning in one line, unless it was printed before."""
     text = str(message)
+    if isinstance(message, IdentifierWarning):
+        one, every = option_value(message.columns[:1]), option_value(message.columns)
+        text = f"{message.problem}; use --id {one} if it has the ids of the rows, "
+        text += f"else leave {'it' if one == every else 'them'} out with --ignore {every}"
     if text not in _printed:
         _printed.add(text)
         _say(f"Note: {text}.")

@@ -96,6 +96,15 @@ Ignore = Annotated[
         metavar="COL,…", help="Learn from all columns but these.", rich_help_panel=COLUMNS
     ),
 ]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL,…",
+        help="Columns that are categories also if they have numbers, such as postal codes. Columns "
+        "of text always are.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 NumericOnly = Annotated[
     bool,
     typer.Option(

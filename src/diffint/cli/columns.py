@@ -1,18 +1,13 @@
-"""Which columns of a table the options choose, and those that are columns of numbers."""
+"""Which columns of a table the options choose."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from ..core.errors import InputError
 from ..core.formatting import listed
-from ..tables.files.names import did_you_mean, option_value, split_names
-from ..tables.files.parsing import UnusableColumn
+from ..tables.files.names import did_you_mean, split_names
 from ..tables.files.reading import TableFile
 
 _MANY = 10  # columns, above which a list of them is too long
@@ -44,16 +39,27 @@ def check_columns(table: TableFile, names: Sequence[str], needed_by: str) -> Non
         )
 
 
+class Choice(NamedTuple):
+    """Columns to learn from; those of them that are named as categories; others, with the reason.
+
+    unused: columns that are not learned from
+    """
+
+    features: list[str]
+    categories: list[str]
+    unused: dict[str, str]
+
+
 def choose_features(
     file: TableFile,
     columns: Sequence[str] | None,
     ignore: Sequence[str] | None,
+    categories: Sequence[str] | None,
     others: dict[str, str],
-) -> tuple[list[str], dict[str, str]]:
-    """The columns to learn from, and those that are not used, with the reason.
+) -> Choice:
+    """Which columns are used; columns, ignore, categories: values of these options.
 
-    columns, ignore: values of ``--columns`` and ``--ignore``; others: columns with another use, and
-    which.
+    others: columns with another use, and which.
     """
     if columns and ignore:
         raise InputError("use either --columns or --ignore, not both")
@@ -67,7 +73,14 @@ def choose_features(
     features = [column for column in file.columns if column in chosen and column not in unused]
     if not features:
         raise InputError(f"{file.name} has no column left to learn from")
-    return features, unused
+    named = named_columns(file, categories, "--categories")
+    for name in named:
+        if name not in features:
+            other = unused.get(name, "left out by --columns")
+            raise InputError(
+                f"{name!r} cannot be both a category (--categories) and {other}; name it once"
+            )
+    return Choice(features, named, unused)
 
 
 def unused_columns(unused: dict[str, str]) -> str:
@@ -78,88 +91,3 @@ def unused_columns(unused: dict[str, str]) -> str:
         more = [f"{len(names) - _MANY:,} more"] if len(names) > _MANY else []
         parts.append(f"{', '.join(names[:_MANY] + more)} ({reason})")
     return listed(parts)
-
-
-class NumberColumns:
-    """The columns of numbers of a file, gathered batch by batch, and those that are none.
-
-    All unusable columns are found before any of them is an error.
-    """
-
-    def __init__(self, file: TableFile, columns: Sequence[str]) -> None:
-        self._file, self._columns = file, list(columns)
-        self._parts: list[tuple[list[str], NDArray[np.float64]]] = []
-        self._unusable: dict[str, UnusableColumn] = {}
-
-    def add(self, batch: Any, first: int) -> None:
-        """Add the rows of a batch; first: number of rows before it."""
-        columns = [name for name in self._columns if name not in self._unusable]
-        values, unusable = self._file.parsed(batch, columns, first)
-        for column in unusable:
-            if column.kind == "text" and self._had_numbers(column.name):
-                column = replace(column, kind="cells", ids=False)
-            self._unusable[column.name] = column
-        self._parts.append((columns, values))
-
-    def _had_numbers(self, name: str) -> bool:
-        """Whether a column that was usable until now has had any value."""
-        return any(
-            not np.isnan(values[:, columns.index(name)]).all() for columns, values in self._parts
-        )
-
-    def leave_out(self) -> list[str]:
-        """Leave out columns that are not numeric. → their names
-
-        A column of numbers with wrong cells is numeric, and so is one with decimal commas.
-        """
-        names = [
-            name
-            for name, column in self._unusable.items()
-            if not (column.of_numbers or column.has_decimal_comma)
-        ]
-        self._columns = [name for name in self._columns if name not in names]
-        for name in names:
-            del self._unusable[name]
-        if not self._columns:
-            raise InputError(f"{self._file.name} has no numeric column{self._file.hint()}")
-        return names
-
-    def matrix(self, has_ids: bool) -> tuple[list[str], NDArray[np.float64]]:
-        """(names, (rows, columns)); raises an error that names all unusable columns.
-
-        has_ids: whether the column with the ids is known.
-        """
-        if self._unusable:
-            raise InputError(self._message(list(self._unusable.values()), has_ids))
-        chosen = [
-            values[:, [columns.index(name) for name in self._columns]]
-            if columns != self._columns
-            else values
-            for columns, values in self._parts
-        ]
-        return self._columns, np.concatenate(chosen)
-
-    def _message(self, unusable: list[UnusableColumn], has_ids: bool) -> str:
-        file, names = self._file, [column.name for column in unusable]
-        text = f"{file.name}: {file.listed(unusable)}"
-        if len(unusable) == len(self._columns):
-            return f"{text}; no other column is left to learn from{file.hint(unusable)}"
-        wrong_cells = [column for column in unusable if column.of_numbers]
-        if len(wrong_cells) == len(unusable):
-            text += "; correct the cells, or leave"
-        elif wrong_cells:
-            text += "; correct the cells in columns of numbers, or leave"
-        else:
-            text += "; leave"
-        text += " it out with: " if len(names) == 1 else " them out with: "
-        if len(names) > _MANY and not wrong_cells:
-            return f"{text}--numeric-only{file.hint(unusable)}"
-        ids = next((column.name for column in unusable if column.ids), None)
-        if ids is None or has_ids:
-            return text + f"--ignore {option_value(names)}{file.hint(unusable)}"
-        others = [name for name in names if name != ids]
-        ignore = f" --ignore {option_value(others)}" if others else ""
-        return text + (
-            f"--id {option_value([ids])}{ignore} (if {ids!r} has the ids of the rows; else use "
-            f"--ignore for it too){file.hint(unusable)}"
-        )

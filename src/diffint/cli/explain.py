@@ -75,8 +75,9 @@ def explain(
             )
         batch = _rows(detector, file, row, id_column, row_id, top, jobs, keep)
     threshold = -detector.offset_
-    why = explain_rows(detector.prepared, batch.values, threshold)
-    nearest = nearest_normal(detector.prepared, batch.values, threshold)
+    new = batch.new_texts(detector.model_)
+    why = explain_rows(detector.prepared, batch.values, threshold, new_texts=new)
+    nearest = nearest_normal(detector.prepared, batch.values, threshold, new_texts=new)
     names = [batch.name(i) for i in range(len(why))]
     kept = [batch.kept_cells(i) for i in range(len(why))]
     if as_json:

@@ -56,6 +56,7 @@ def find(
     group: arguments.Group = None,
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
+    categories: arguments.Categories = None,
     numeric_only: arguments.NumericOnly = False,
     suspected_share: Annotated[
         str,
@@ -96,18 +97,15 @@ def find(
         raise InputError("-o, --report and --model name the same file; give each its own")
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding, sheet)) as file:
         others = other_columns(file, None, id_column, group)
-        features, unused = choose_features(file, columns, ignore, others)
+        chosen = choose_features(file, columns, ignore, categories, others)
         if id_column in _COLUMNS and output is not None:
             raise InputError(
                 f"the id column {id_column!r} has the same name as a column that `find` writes; "
                 "rename it"
             )
-        rows = read_training_rows(file, features, None, group, id_column, numeric_only)
-        unused |= dict.fromkeys(rows.not_numeric, "not numeric")
-
-    import pandas
-
-    frame = pandas.DataFrame(rows.values, columns=rows.features, copy=False)
+        rows = read_training_rows(file, chosen, None, group, id_column, numeric_only)
+        unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
+    frame = rows.frame
     settings: dict[str, Any] = {} if epochs is None else {"epochs": arguments.whole_or_word(epochs)}
     found = find_anomalies(
         frame,
@@ -179,14 +177,16 @@ def _write_scores(
 def _report(found: AnomaliesFound, frame: Any, ids: Any, table: str) -> str:
     """The report of the flagged rows, with the scores that were found."""
     from ..show.report import ScoredTable, build_report
+    from ..tables.frames import new_texts_of
 
-    threshold = -found.detector.offset_
+    threshold, values = -found.detector.offset_, found.detector._read(frame)
     shown = found.order[: int((found.scores > threshold).sum())][:MOST_SHOWN]
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=found.scores,
-        rows=np.asarray(frame.to_numpy()[shown]),
+        rows=np.asarray(values[shown], dtype=np.float64),
         ids=tuple(_name(ids, row) for row in shown),
         row_scores=found.scores[shown],
+        new_texts=new_texts_of(frame, values, found.detector.model_.kinds, shown),
     )
     return build_report(found.detector, scored)

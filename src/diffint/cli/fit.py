@@ -15,15 +15,18 @@ from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
 from ..core.formatting import counted, listed, number
 from ..core.scaling import SCALERS
-from ..show.wording.learned import stored_rows
+from ..show.wording.learned import features_text, stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
-from .columns import NumberColumns, check_columns, choose_features, unused_columns
+from .columns import Choice, check_columns, choose_features, unused_columns
 from .labels import Label
 from .output import say
+from .training_columns import TrainingColumns
 
 if TYPE_CHECKING:
+    import pandas
+
     from ..estimator import DiffInt
 
 _MOST_LISTED = 10  # suspects
@@ -48,6 +51,7 @@ def fit(
     group: arguments.Group = None,
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
+    categories: arguments.Categories = None,
     numeric_only: arguments.NumericOnly = False,
     fpr: Annotated[
         float, typer.Option(metavar="RATE", help=SETTINGS["false_positive_rate"].meaning)
@@ -149,21 +153,18 @@ def fit(
     with open_table(table, how) as file:
         marked = None if label is None else Label(label, file)
         others = other_columns(file, marked, id_column, group)
-        features, unused = choose_features(file, columns, ignore, others)
-        rows = read_training_rows(file, features, marked, group, id_column, numeric_only)
-        unused |= dict.fromkeys(rows.not_numeric, "not numeric")
-
-    import pandas
-
-    frame = pandas.DataFrame(rows.values, columns=rows.features, copy=False)
-    accuracy = [] if label is None else [_accuracy(detector, frame, rows)]
+        chosen = choose_features(file, columns, ignore, categories, others)
+        rows = read_training_rows(file, chosen, marked, group, id_column, numeric_only)
+        unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
+    frame = rows.frame
+    accuracy = [] if label is None else [_accuracy(detector, rows)]
     detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups)
     detector.id_column_ = id_column
     detector.save(output)
     training = detector.model_.training
     lines = [
         f"Learned from {counted(training.n_rows, 'row')} of "
-        f"{counted(len(rows.features), 'feature')} in {time.perf_counter() - started:.1f} s "
+        f"{features_text(detector.model_)} in {time.perf_counter() - started:.1f} s "
         f"({training.device}).",
     ]
     if training.n_known_anomalies:
@@ -237,11 +238,10 @@ def suspected_share_of(text: str) -> float | str:
 
 
 class TrainingRows(NamedTuple):
-    """values: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
+    """frame: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
     not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None"""
 
-    features: list[str]
-    values: NDArray[np.float64]
+    frame: pandas.DataFrame
     anomalies: NDArray[np.bool_]
     groups: Any
     not_numeric: list[str]
@@ -250,18 +250,18 @@ class TrainingRows(NamedTuple):
 
 def read_training_rows(
     file: TableFile,
-    features: list[str],
+    chosen: Choice,
     label: Label | None,
     group: str | None,
     id_column: str | None,
     numeric_only: bool,
 ) -> TrainingRows:
     """All rows of a file, which of them are known anomalies, their groups and ids."""
-    numbers, marks, groups, ids = NumberColumns(file, features), [], [], []
+    columns, marks, groups, ids = TrainingColumns(file, *chosen[:2]), [], [], []
     special = dict.fromkeys((None if label is None else label.column, group, id_column))
     others = [column for column in special if column is not None]
-    for first, batch in file.batches([*features, *others]):
-        numbers.add(batch, first)
+    for first, batch in file.batches([*chosen.features, *others]):
+        columns.add(batch, first)
         none = np.zeros(batch.num_rows, dtype=bool)
         marks.append(none if label is None else label.marks(batch, first))
         if group is not None:
@@ -270,14 +270,12 @@ def read_training_rows(
             ids.append(file.ids(batch, id_column))
     if label is not None:
         label.check()
-    not_numeric = numbers.leave_out() if numeric_only else []
-    names, values = numbers.matrix(id_column is not None)
-    if len(values) < 2:
-        raise InputError(f"{file.name} has {counted(len(values), 'row')}; at least 2 are needed")
+    frame, not_numeric = columns.frame(numeric_only)
+    if len(frame) < 2:
+        raise InputError(f"{file.name} has {counted(len(frame), 'row')}; at least 2 are needed")
     grouped = np.concatenate(groups) if groups else None
     return TrainingRows(
-        names,
-        values,
+        frame,
         np.concatenate(marks),
         grouped,
         not_numeric,
@@ -298,25 +296,26 @@ def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArra
     return np.asarray([label.strip() for label in labels], dtype=object)
 
 
-def _accuracy(detector: DiffInt, frame: Any, rows: TrainingRows) -> str:
+def _accuracy(detector: DiffInt, rows: TrainingRows) -> str:
     """A sentence with AUROC and average precision on rows held out from a separate fit."""
     from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score
     from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
     from ..fit.row_groups import find_row_groups
+    from ..tables.frames import training_matrix
 
-    anomalies, groups = rows.anomalies, rows.groups
+    frame, anomalies, groups = rows.frame, rows.anomalies, rows.groups
     n_known = int(anomalies.sum())
     too_few = f"Too few rows to measure the accuracy: {counted(n_known, 'known anomaly')}."
     if n_known < 2 or (~anomalies).sum() < 20:
         return too_few
-    if groups is None:  # copies of training rows would make the accuracy look better than it is
-        found = find_row_groups(rows.values)
-        groups = found.codes if found.n_copies else None
     seed = detector.random_state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows gives the same ones
+        if groups is None:  # copies of training rows would make the accuracy look too good
+            found = find_row_groups(training_matrix(frame))
+            groups = found.codes if found.n_copies else None
         if groups is None:
             train, test = train_test_split(
                 np.arange(len(frame)), test_size=_HELD_OUT, random_state=seed, stratify=anomalies
@@ -329,6 +328,9 @@ def _accuracy(detector: DiffInt, frame: Any, rows: TrainingRows) -> str:
         truth, normal = anomalies[test], train[~anomalies[train]]
         if truth.all() or not truth.any():
             return too_few
+        # A column of text may have values in the other rows only.
+        texts = frame.select_dtypes(object)
+        frame = frame.drop(columns=texts.columns[texts.iloc[normal].isna().all()])
         fitted = clone(detector).fit(
             frame.iloc[normal], groups=None if groups is None else groups[normal]
         )

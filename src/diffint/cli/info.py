@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ..core.formatting import counted, number, printable
+from ..core.formatting import counted, number, printable, shown_name
 from ..core.model import FittedModel
-from ..show.wording.learned import stored_rows
+from ..show.wording.learned import features_text, stored_rows
 from . import arguments
 from .loading import load_detector
 from .output import say, say_json
+
+_VALUES = 8  # of a category that are named
 
 
 def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
@@ -22,6 +24,10 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         say_json(
             {
                 "features": list(fitted.feature_names),
+                "categories": {
+                    fitted.feature_names[j]: list(values)
+                    for j, values in sorted(fitted.categories.items())
+                },
                 "id_column": detector.id_column_,
                 "training": vars(training),
                 "settings": settings,
@@ -41,12 +47,13 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     names = list(map(printable, fitted.feature_names))
     more = f", … ({len(names) - 10:,} more)" if len(names) > 10 else ""
     lines = {
-        "trained on": f"{counted(training.n_rows, 'row')} of {counted(len(names), 'feature')}",
+        "trained on": f"{counted(training.n_rows, 'row')} of {features_text(fitted)}",
         "left out": f"{counted(training.n_known_anomalies, 'known anomaly')}, "
         f"{counted(training.n_suspects, 'suspect')}, "
         f"{counted(training.n_blank_rows, 'blank row')}",
         "stores": _stored(fitted),
         "features": ", ".join(names[:10]) + more,
+        **_categories(fitted),
         "ids": repr(detector.id_column_) if detector.id_column_ else "row numbers",
         "when": f"{training.created}, {training.seconds:.1f} s on {training.device}, "
         f"diffint {training.version}",
@@ -58,6 +65,20 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
     width = max(len(name) for name in lines)
     for name, value in lines.items():
         say(f"{name:<{width}}  {printable(value)}")
+
+
+def _categories(model: FittedModel) -> dict[str, str]:
+    """Lines about the categories and their values."""
+    lines = []
+    for j, values in sorted(model.categories.items()):
+        shown = [shown_name(value, 20) for value in values[:_VALUES]]
+        shown += [f"{len(values) - _VALUES:,} more"] if len(values) > _VALUES else []
+        if values:
+            lines.append(f"{shown_name(model.feature_names[j])} ({', '.join(shown)})")
+    ignored = [shown_name(model.feature_names[j]) for j, v in model.categories.items() if not v]
+    more = f"; {len(lines) - 10:,} more" if len(lines) > 10 else ""
+    found = {"categories": "; ".join(lines[:10]) + more} if lines else {}
+    return found | ({"ignored": ", ".join(ignored)} if ignored else {})
 
 
 def _stored(model: FittedModel) -> str:

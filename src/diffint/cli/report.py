@@ -90,6 +90,7 @@ def write_report(
         scores=np.concatenate(scores),
         rows=np.empty((0, n_features)) if highest.rows is None else highest.rows.values,
         ids=highest.ids,
+        new_texts={} if highest.rows is None else highest.rows.new_texts(detector.model_),
         notes=tuple(map(kept_text, highest.kept)) if keep else (),
     )
     page = build_report(detector, scored)

@@ -186,8 +186,10 @@ def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]
     texts: list[str | None] = [None] * len(batch.scores)
     rows = np.flatnonzero(explained)
     if len(rows):
-        jobs = resolve_jobs(detector.n_jobs)
-        why = explain_rows(detector.prepared, batch.values[rows], -detector.offset_, jobs)
+        jobs, chosen = resolve_jobs(detector.n_jobs), batch.take(rows)
+        new = chosen.new_texts(detector.model_)
+        threshold = -detector.offset_
+        why = explain_rows(detector.prepared, chosen.values, threshold, jobs, new_texts=new)
         for i, row in enumerate(rows):
             texts[row] = why.brief(i, _REASONS)
     return pyarrow.array(texts, pyarrow.string())

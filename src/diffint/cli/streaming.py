@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
+from ..tables.categories import is_other
 from ..tables.files.reading import TableFile
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
+from .model_columns import ModelColumns
 from .output import say
 
 if TYPE_CHECKING:
+    from ..core.model import FittedModel
     from ..estimator import DiffInt
 
 
@@ -33,7 +36,8 @@ class ScoredBatch:
 
     first: number of rows before them; numbers: (rows,) their numbers in the file, from 1; ids:
     pyarrow array (rows,), or None; values: (rows, features) in the model's order; scores: (rows,);
-    kept: other columns, as pyarrow arrays (rows,).
+    kept: other columns, as pyarrow arrays (rows,); cells: the features that are not numbers,
+    likewise.
     """
 
     first: int
@@ -42,6 +46,7 @@ class ScoredBatch:
     values: NDArray[np.float64]
     scores: NDArray[np.float64]
     kept: dict[str, Any] = field(default_factory=dict)
+    cells: dict[str, Any] = field(default_factory=dict)
 
     def name(self, row: int) -> str:
         """The id of a row of the batch, or its number in the file if it has none."""
@@ -62,8 +67,21 @@ class ScoredBatch:
         chosen = pyarrow.array(rows)
         ids = None if self.ids is None else self.ids.take(chosen)
         values, scores = self.values[rows], self.scores[rows]
-        kept = {name: column.take(chosen) for name, column in self.kept.items()}
-        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept)
+        kept, cells = (
+            {name: column.take(chosen) for name, column in columns.items()}
+            for columns in (self.kept, self.cells)
+        )
+        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept, cells)
+
+    def new_texts(self, model: FittedModel) -> dict[tuple[int, int], str]:
+        """The values of categories that the model does not list, by row and feature."""
+        found = {}
+        for j, values in model.categories.items():
+            cells = self.cells.get(model.feature_names[j])
+            if cells is not None:
+                for row in np.flatnonzero(is_other(self.values[:, j], values)).tolist():
+                    found[row, j] = str(cells[row].as_py())
+        return found
 
 
 def scored_batches(
@@ -80,23 +98,22 @@ def scored_batches(
     """
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
-    features = list(detector.model_.feature_names)
-    check_columns(table, features, "the model needs")
+    inputs = ModelColumns(detector, table)
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")
     others = [*([] if id_column is None else [id_column]), *keep]
-    columns = list(dict.fromkeys([*features, *others]))
+    columns = list(dict.fromkeys([*inputs.needed, *others]))
     jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
         for first, batch in table.batches(columns):
-            values = table.numbers(batch, features, first)
+            values, cells = inputs.read(batch, first)
             ids = table.ids(batch, id_column) if id_column is not None else None
             kept = {name: table.kept(batch, name) for name in keep}
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
             seen.add(values)
-            yield ScoredBatch(first, numbers, ids, values, scores, kept)
+            yield ScoredBatch(first, numbers, ids, values, scores, kept, cells)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
     if seen.hexdigest() == detector.model_.training.fingerprint:
@@ -168,11 +185,13 @@ def joined(parts: list[ScoredBatch]) -> ScoredBatch:
         ids,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.scores for part in parts]),
-        {
-            name: pyarrow.concat_arrays([part.kept[name] for part in parts])
-            for name in parts[0].kept
-        },
+        _joined_columns([part.kept for part in parts]),
+        _joined_columns([part.cells for part in parts]),
     )
+
+
+def _joined_columns(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in parts[0]}
 
 
 class Highest:

@@ -44,6 +44,17 @@ class InputWarning(UserWarning):
     """The table was accepted, but part of it could not be used."""
 
 
+class IdentifierWarning(InputWarning):
+    """Columns of text were ignored, because nearly all of their values are different.
+
+    problem, remedy: the two parts of the message; columns: the names of the columns.
+    """
+
+    def __init__(self, problem: str, remedy: str, columns: tuple[str, ...]) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.problem, self.columns = problem, columns
+
+
 class CacheWarning(UserWarning):
     """Compiled code cannot be kept or used, so that it is compiled again in every process."""
 
@@ -52,7 +63,7 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _CALL_BACK = ("numba.", "contextlib")  # modules that we call and that call us
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
     """Warn with the location of the line outside this package that called into it."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and (

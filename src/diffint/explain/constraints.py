@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -109,6 +111,13 @@ def _readable(
         binds_below,
         binds_above,
     )
+
+
+def values_between(values: Sequence[str], lower: float, upper: float) -> list[str]:
+    """The values of a category whose positions lie in a range; none if it is unknown."""
+    if np.isnan(lower) or np.isnan(upper):
+        return []
+    return list(values[max(math.ceil(lower), 0) : max(math.floor(upper) + 1, 0)])
 
 
 def training_range(features: FeatureSummary) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_count, check_index
 from ..core.immutable import Immutable
+from ..core.kinds import ONLY_NUMBERS, Kinds
 from ..core.model import FittedModel, joint_depth
-from .constraints import box_ends, readable, training_range
+from .constraints import box_ends, readable, training_range, values_between
 from .importance import box_tightness, feature_importance, member_importance
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class GlobalExplanation(Immutable):
         constraint.
     held_out: whether the coverage was measured on rows left out of training.
     n_rows, n_members: number of training rows and of members.
-    categories: the features that are categories, with their values; the ends of their ranges are
-        positions in this list.
+    kinds: the columns that are not numbers; the ends of the range of a category are positions in
+        the list of its values.
     """
 
     feature_names: tuple[str, ...]
@@ -75,7 +76,12 @@ class GlobalExplanation(Immutable):
     held_out: bool
     n_rows: int
     n_members: int
-    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Kinds = ONLY_NUMBERS
+
+    @property
+    def categories(self) -> Mapping[int, tuple[str, ...]]:
+        """The features that are categories, with their values."""
+        return self.kinds.categories
 
     def __repr__(self) -> str:
         return (
@@ -118,7 +124,8 @@ class GlobalExplanation(Immutable):
 
         Columns: unit, feature, lower, upper, binds_below, binds_above, importance, support,
         tightness, stability, coverage (of this constraint), joint_coverage (together with the
-        unit's constraints above it in the frame; NaN beyond the tenth), box_rows.
+        unit's constraints above it in the frame; NaN beyond the tenth), box_rows; with categories
+        also values, a list of those in the range, instead of lower and upper.
         """
         import pandas
 
@@ -133,7 +140,7 @@ class GlobalExplanation(Immutable):
         k, j, place = (np.array(index, dtype=np.intp) for index in (units, features, places))
         depth = self.joint_coverage.shape[1]
         together = self.joint_coverage[k, np.minimum(place, depth - 1)]
-        return pandas.DataFrame(
+        frame = pandas.DataFrame(
             {
                 "unit": k,
                 "feature": np.array(self.feature_names, dtype=object)[j],
@@ -148,6 +155,17 @@ class GlobalExplanation(Immutable):
                 "box_rows": self.box_rows[k],
             }
         )
+        if not self.categories:
+            return frame
+        is_category = np.isin(j, list(self.categories))
+        values: Any = [
+            values_between(self.categories[f], self.lower[u, f], self.upper[u, f])
+            if known
+            else None
+            for u, f, known in zip(units, features, is_category, strict=True)
+        ]
+        numbers = {name: frame[name].mask(is_category) for name in ("lower", "upper")}
+        return frame.assign(**numbers, values=values)
 
     def features_to_frame(self) -> pandas.DataFrame:
         """Importance of every feature, most important first. Columns: feature, importance."""
@@ -212,7 +230,9 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         importance=stacked([member_importance(m) for m in members]),
         support=stacked([m.training_coverage for m in members]).astype(np.float64),
         mean_membership=stacked([m.mean_membership for m in members]).astype(np.float64),
-        tightness=stacked([box_tightness(m.scaler, m.box_lower, m.box_upper) for m in members]),
+        tightness=stacked(
+            [box_tightness(m.scaler, m.associations, m.box_lower, m.box_upper) for m in members]
+        ),
         stability=stacked([m.stability for m in members]).astype(np.float64),
         lower=stacked([e.lower for e in ends]),
         upper=stacked([e.upper for e in ends]),
@@ -228,5 +248,5 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
         held_out=all(m.coverage_held_out for m in members),
         n_rows=model.training.n_rows,
         n_members=len(members),
-        categories=model.categories,
+        kinds=model.kinds,
     )

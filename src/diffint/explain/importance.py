@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import Associations
 from ..core.model import FittedModel, Member
 from ..core.scaling import Scaler
 
@@ -38,13 +39,24 @@ def label_free_importance(support: NDArray[Any], tight: Array, stability: NDArra
     return np.asarray(np.asarray(support, dtype=np.float64) * tight * stability)
 
 
-def box_tightness(scaler: Scaler, lower: NDArray[Any], upper: NDArray[Any]) -> Array:
+def box_tightness(
+    scaler: Scaler, associations: Associations, lower: NDArray[Any], upper: NDArray[Any]
+) -> Array:
     """Tightness of boxes in scaled units. lower, upper: (units, features) → the same shape
 
     0 for a constant feature and for one without training values, which have no range.
     """
-    tight = tightness(lower, upper, scaler.lower, scaler.upper)
+    tight = tightness(lower, upper, *_training_range(scaler, associations))
     return np.where(scaler.varies, tight, 0.0)
+
+
+def _training_range(scaler: Scaler, associations: Associations) -> tuple[Array, Array]:
+    """The scaled training range; of a category, from its first to its last value. (features,)"""
+    lower, upper = scaler.lower.copy(), scaler.upper.copy()
+    for j in associations.categories.tolist():
+        if j in scaler.curves:  # its ends are the positions of values that are not known
+            lower[j], upper[j] = scaler.curves[j].scaled[[1, -2]]
+    return lower, upper
 
 
 def member_importance(member: Member) -> Array:
@@ -53,7 +65,7 @@ def member_importance(member: Member) -> Array:
     The support is the share of training rows that satisfy the constraint. The coverage shown beside
     it is measured on other rows, so that selecting by importance does not bias it.
     """
-    tight = box_tightness(member.scaler, member.box_lower, member.box_upper)
+    tight = box_tightness(member.scaler, member.associations, member.box_lower, member.box_upper)
     return label_free_importance(member.training_coverage, tight, member.stability)
 
 
@@ -66,7 +78,8 @@ def feature_importance(model: FittedModel) -> Array:
     total = np.zeros(model.n_features)
     for member in model.members:
         scaler = member.scaler
-        tight = tightness(member.box_lower, member.box_upper, scaler.lower, scaler.upper)
+        span = _training_range(scaler, member.associations)
+        tight = tightness(member.box_lower, member.box_upper, *span)
         tight = np.where(scaler.seen, tight, 0.0)
         importance = label_free_importance(member.mean_membership, tight, member.stability)
         total += (importance**_SOFT_MAXIMUM).mean(axis=0) ** (1.0 / _SOFT_MAXIMUM)

@@ -20,7 +20,15 @@ from ..core.row_labels import index_for
 from ..engine.threads import run_blocks
 from ..score.nearest_pattern import Matches
 from ..score.prepared import PreparedModel
-from .constraints import BoxEnds, Ends, box_ends, readable, readable_for, training_range
+from .constraints import (
+    BoxEnds,
+    Ends,
+    box_ends,
+    readable,
+    readable_for,
+    training_range,
+    values_between,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -66,6 +74,7 @@ class LocalExplanation(Immutable):
         positions of values in this list.
     clashes: for each category a (rows, 3) array: the column with which a row's value goes together
         least (−1 if there is none), the training rows alike in it, and those with the same value.
+    new_texts: values of categories that are not in `categories`, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -96,6 +105,7 @@ class LocalExplanation(Immutable):
     held_out: bool
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     clashes: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -125,8 +135,9 @@ class LocalExplanation(Immutable):
         """One line per (row, feature), most responsible feature of each row first.
 
         Columns: row (the position, counted from 0), feature, value, lower, upper, side, distance,
-        share, unit. The index has the row's label for each of its lines, or again its position if
-        the explained table had no index.
+        share, unit. Categories have no lower, upper and distance, but values, a list of those in
+        the pattern's range, and are inside or outside of it. The index has the row's label for each
+        of its lines, or again its position if the explained table had no index.
         n_features: number of features per row, all by default.
         """
         import pandas
@@ -143,13 +154,13 @@ class LocalExplanation(Immutable):
             return array[each, order].ravel()
 
         row = np.repeat(np.arange(len(self)), order.shape[1])
-        return pandas.DataFrame(
+        frame = pandas.DataFrame(
             {
                 "row": row,
                 "feature": np.array(self.feature_names, dtype=object)[order].ravel(),
-                "value": self._shown(ranked(self.value), order),
-                "lower": self._shown(ranked(self.lower), order),
-                "upper": self._shown(ranked(self.upper), order),
+                "value": ranked(self.value),
+                "lower": ranked(self.lower),
+                "upper": ranked(self.upper),
                 "side": sides[ranked(kind)],
                 "distance": ranked(self.distance),
                 "share": ranked(self.share),
@@ -157,20 +168,31 @@ class LocalExplanation(Immutable):
             },
             index=index_for(row, self.index, len(self)),
         )
+        return self._with_texts(frame, order) if self.categories else frame
 
-    def _shown(self, cells: Array, order: NDArray[np.intp]) -> NDArray[Any]:
-        """Cells of a frame, with the names of categories in place of their positions.
+    def _with_texts(self, frame: pandas.DataFrame, order: NDArray[np.intp]) -> pandas.DataFrame:
+        """The frame of `to_frame` with the values of categories. order: (rows, n) its features"""
+        value = frame["value"].to_numpy(dtype=object)
+        values: list[list[str] | None] = [None] * len(frame)
+        side = frame["side"].to_numpy(dtype=object)
+        is_category = np.isin(order.ravel(), list(self.categories))
+        for place in np.flatnonzero(is_category).tolist():
+            row, j = int(frame["row"].iloc[place]), int(order.ravel()[place])
+            value[place] = self.value_text(row, j)
+            ends = self.lower[row, j], self.upper[row, j]
+            values[place] = values_between(self.categories[j], *ends)
+            side[place] = "outside" if side[place] in ("below", "above") else side[place]
+        numbers = {name: frame[name].mask(is_category) for name in ("lower", "upper", "distance")}
+        texts: dict[str, Any] = {"value": value, "side": side, "values": values}
+        return frame.assign(**numbers, **texts)
 
-        cells: (rows · n,) in the order of the features `order` (rows, n)
-        """
-        if not self.categories:
-            return cells
-        shown = cells.astype(object)
-        for j, values in self.categories.items():
-            for place in np.flatnonzero((order.ravel() == j) & ~np.isnan(cells)):
-                code = int(np.clip(cells[place], -1, len(values)))
-                shown[place] = values[code] if 0 <= code < len(values) else "a new value"
-        return shown
+    def value_text(self, row: int, feature: int) -> str | None:
+        """The value of a category in a row; None if it is missing."""
+        values, code = self.categories[feature], self.value[row, feature]
+        if np.isnan(code):
+            return None
+        known = values[int(code)] if 0 <= code < len(values) else "a new value"
+        return self.new_texts.get((row, feature), known)
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
         """The explanation as text, of one row or of all rows.
@@ -296,8 +318,12 @@ def explain_rows(
     threshold: float,
     n_jobs: int = 1,
     index: pandas.Index | None = None,
+    new_texts: Mapping[tuple[int, int], str] | None = None,
 ) -> LocalExplanation:
-    """Explain rows in original units. x: (rows, features); index: their labels"""
+    """Explain rows in original units.
+
+    x: (rows, features); index: their labels; new_texts: as in `LocalExplanation`
+    """
     x = np.array(x, dtype=np.float64)  # a copy, so that the caller may change the rows later
     model, packed = prepared.model, prepared.packed
     score, parts = packed.parts(x, n_jobs)
@@ -369,5 +395,6 @@ def explain_rows(
         held_out=model.calibration.held_out,
         categories=model.categories,
         clashes=_clashes(model, x, matches.member),
+        new_texts=dict(new_texts or {}),
         index=index,
     )

@@ -52,6 +52,7 @@ class NearestNormal(Immutable):
     max_changes: largest number of features that may change.
     categories: the features that are categories, with their values; the values of changes are
         positions in this list.
+    new_texts: values of categories that are not in `categories`, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -62,6 +63,7 @@ class NearestNormal(Immutable):
     changes: tuple[tuple[Change, ...], ...]
     max_changes: int
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -93,7 +95,7 @@ class NearestNormal(Immutable):
         import pandas
 
         lines = [
-            (i, self.feature_names[c.feature], *self.values_of(c), before, after)
+            (i, self.feature_names[c.feature], *self.values_of(i, c), before, after)
             for i, (row, before, after) in enumerate(
                 zip(self.changes, self.score, self.new_score, strict=True)
             )
@@ -106,13 +108,16 @@ class NearestNormal(Immutable):
         numbers = columns[4:] if self.categories else columns[2:]
         return frame.astype(dict.fromkeys(numbers, float) | {"row": int})
 
-    def values_of(self, change: Change) -> tuple[float | str, float | str]:
-        """The value and the suggested value of a change: numbers, or the names of categories."""
+    def values_of(self, row: int, change: Change) -> tuple[float | str, float | str]:
+        """The value and the suggested value of a change: numbers, or values of a category."""
         if change.feature not in self.categories:
             return change.value, change.suggested
         values = self.categories[change.feature]
-        code = int(change.value)
-        own = values[code] if 0 <= code < len(values) else "a new value"
+        if np.isnan(change.value):
+            return "missing", values[int(change.suggested)]
+        known = 0 <= change.value < len(values)
+        own = values[int(change.value)] if known else "a new value"
+        own = self.new_texts.get((row, change.feature), own)
         return own, values[int(change.suggested)]
 
     def text(self, row: int | None = None) -> str:
@@ -131,10 +136,11 @@ def nearest_normal(
     max_changes: int = 3,
     n_jobs: int = 1,
     index: pandas.Index | None = None,
+    new_texts: Mapping[tuple[int, int], str] | None = None,
 ) -> NearestNormal:
     """Find the smallest change that makes each flagged row normal.
 
-    x: (rows, features); index: their labels
+    x: (rows, features); index: their labels; new_texts: as in `NearestNormal`
 
     Tries all sets of one, then two, … of a row's most responsible features. They are changed to
     the values that the model reconstructs when they are missing, then moved back towards the row's
@@ -174,6 +180,7 @@ def nearest_normal(
         tuple(changes),
         int(max_changes),
         prepared.model.categories,
+        dict(new_texts or {}),
         index,
     )
 

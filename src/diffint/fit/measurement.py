@@ -107,7 +107,7 @@ def _measure_member(
         config.box_coverage,
     )
     training_coverage = coverages(train_sample, boxes.lower, boxes.upper)
-    tightness = box_tightness(scaler, boxes.lower, boxes.upper)
+    tightness = box_tightness(scaler, associations, boxes.lower, boxes.upper)
     importance = label_free_importance(training_coverage, tightness, stability)
     return Member(
         scaler=scaler,

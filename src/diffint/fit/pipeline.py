@@ -165,7 +165,8 @@ class _SplitTask:
                 f"only {len(self.usable)} of {counted(len(x), 'row')} {verb} any value and no "
                 "anomaly mark; training needs at least 2 such rows"
             )
-        _warn_about_table(x, self.usable, feature_names, self.n_blank)
+        ignored = [j for j, values in task.kinds.categories.items() if not values]
+        _warn_about_table(x, self.usable, feature_names, self.n_blank, ignored)
         self.config = config = config.for_table(len(self.usable), x.shape[1])
         self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         groups = np.zeros(len(x), dtype=np.intp)
@@ -374,7 +375,10 @@ def _warn_about_groups(found: RowGroups) -> None:
         )
 
 
-def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: int) -> None:
+def _warn_about_table(
+    x: NDArray[Any], usable: Rows, names: list[str], n_blank: int, ignored: list[int]
+) -> None:
+    """ignored: the columns of which a warning has said so before"""
     if n_blank:
         warn(
             f"{counted(n_blank, 'row')} without any value {'was' if n_blank == 1 else 'were'} left "
@@ -382,7 +386,7 @@ def _warn_about_table(x: NDArray[Any], usable: Rows, names: list[str], n_blank: 
             InputWarning,
         )
     kept = x[usable]
-    empty = np.flatnonzero(np.isnan(kept).all(axis=0))
+    empty = np.setdiff1d(np.flatnonzero(np.isnan(kept).all(axis=0)), ignored)
     if len(empty):
         listed = ", ".join(repr(names[j]) for j in empty[:5]) + (", …" if len(empty) > 5 else "")
         verb = (

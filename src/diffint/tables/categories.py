@@ -1,12 +1,14 @@
 """Columns of text as categories: which columns are categories, and the codes of their cells.
 
 A category has a fixed list of values, those of the training rows. A cell becomes the position of
-its value in the list, a missing one NaN, and a value that is not in the list the list's length.
+its value in the list, a missing one NaN, and a value that is not in the list the list's length. Of
+a column with very many values the rarer ones count as one, and so does a value that is not in the
+list: among so many, another one is not remarkable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -14,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.associations import MOST_VALUES
-from ..core.errors import InputTypeError, InputWarning, warn
+from ..core.errors import IdentifierWarning, InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 
-_IDENTIFYING_SHARE = 0.5  # a text column with more different values than this share of its rows
+# A text column with more different values than this share of its cells is like an identifier.
+_IDENTIFYING_SHARE = 0.5
+_FEWEST_IDENTIFIERS = 20  # fewer different values may all be categories, in a small table
+
+OTHER = "(any other value)"  # of a column with very many values
 
 Values = tuple[str, ...]
 
@@ -34,20 +40,42 @@ def is_text(column: Any) -> bool:
     return any(isinstance(cell, (str, bytes)) for cell in column.to_numpy(dtype=object))
 
 
-def texts(column: Any) -> NDArray[np.object_]:
-    """The cells of a pandas column as texts, None where missing or empty. → (rows,)"""
+def distinct_texts(column: Any) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """The place of each cell's text among the different texts of a pandas column, and these texts.
+
+    → (rows,), −1 where a cell is missing or empty, and (different texts,). Spaces around a text do
+    not count. Equal cells are found first: a column has far fewer different texts than cells.
+    """
     import pandas
 
-    cells = column.to_numpy(dtype=object)
-    missing = np.asarray(pandas.isna(cells))
-    found = np.empty(len(cells), dtype=object)
-    for i in np.flatnonzero(~missing):
-        cell = cells[i]
-        if isinstance(cell, float) and cell.is_integer():
-            cell = int(cell)  # numbers become floats where some cells are missing
-        text = cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
-        found[i] = text if text.strip() else None
-    return found
+    kind = column.dtype
+    if isinstance(kind, pandas.CategoricalDtype):
+        places, different = column.cat.codes.to_numpy(), column.cat.categories.to_numpy(object)
+    elif pandas.api.types.is_object_dtype(kind) and _is_mixed(column):
+        # 1 and True are equal as objects, but not as texts.
+        places, different = np.arange(len(column)), column.to_numpy(dtype=object)
+        places = np.where(np.asarray(pandas.isna(different)), -1, places)
+    else:
+        places, different = pandas.factorize(column)
+    texts = np.array([*map(_text, different), None], dtype=object)
+    again, different = pandas.factorize(texts)
+    return np.asarray(again[places]), np.asarray(different, dtype=object)
+
+
+def _is_mixed(column: Any) -> bool:
+    """Whether a column of objects has other cells than texts and missing ones."""
+    import pandas
+
+    return bool(pandas.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"))
+
+
+def _text(cell: Any) -> str | None:
+    """A cell as text without spaces around it; None if nothing is left."""
+    if isinstance(cell, bytes):
+        cell = cell.decode(errors="replace")
+    elif isinstance(cell, float | np.floating) and float(cell).is_integer():
+        cell = int(cell)  # pandas writes whole numbers as 5.0 if some cells are missing
+    return str(cell).strip() or None
 
 
 def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
@@ -59,7 +87,7 @@ def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
     """
     names = [str(name) for name in frame.columns]
     found: dict[int, Values] = {}
-    ignored: list[str] = []
+    ignored: dict[str, int] = {}
     crowded: list[str] = []
     for j, name in enumerate(names):
         column = frame.iloc[:, j]
@@ -67,25 +95,24 @@ def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
             if not is_text(column):
                 continue
             _check_not_numbers(column, name)
-        cells = texts(column)
-        values = tuple(sorted({cell for cell in cells if cell is not None}))
-        n_cells = sum(cell is not None for cell in cells)
-        if len(values) > MOST_VALUES:
-            like_ids = len(values) > _IDENTIFYING_SHARE * n_cells
-            (ignored if like_ids else crowded).append(f"{shown_name(name)} ({len(values):,})")
-            values = () if like_ids else _most_common(cells)
-        found[j] = values
+        places, texts = distinct_texts(column)
+        counts = np.bincount(places[places >= 0], minlength=len(texts))
+        texts, counts = texts[counts > 0], counts[counts > 0]
+        fewest = max(_IDENTIFYING_SHARE * float(counts.sum()), float(_FEWEST_IDENTIFIERS))
+        if len(texts) > fewest:
+            ignored[name], texts = len(texts), texts[:0]
+        elif len(texts) > MOST_VALUES:
+            crowded.append(f"{shown_name(name)} ({len(texts):,})")
+            by_text = np.argsort(texts)
+            common = np.argsort(-counts[by_text], kind="stable")[: MOST_VALUES - 1]
+            texts = np.append(texts[by_text][common], OTHER)
+        found[j] = tuple(sorted(texts))
     if ignored:
-        warn(
-            f"{counted(len(ignored), 'column')} of text with nearly as many different values as "
-            f"rows {'is' if len(ignored) == 1 else 'are'} ignored, like identifiers: "
-            f"{listed(ignored)}; leave such columns out, or turn them into numbers or a few values",
-            InputWarning,
-        )
+        warn(_identifier_warning(ignored))
     if crowded:
         warn(
-            f"only the {MOST_VALUES} most common values are learned of {listed(crowded)}; all "
-            "others count as new: join rare values if they should not",
+            f"only the {MOST_VALUES - 1} most common values are learned one by one of "
+            f"{listed(crowded)}; all others, also new ones, count as one value",
             InputWarning,
         )
     return found
@@ -103,10 +130,15 @@ def _check_not_numbers(column: Any, name: str) -> None:
         )
 
 
-def _most_common(cells: NDArray[np.object_]) -> Values:
-    values, counts = np.unique([c for c in cells if c is not None], return_counts=True)
-    common = np.argsort(-counts, kind="stable")[:MOST_VALUES]
-    return tuple(str(value) for value in values[np.sort(common)])
+def _identifier_warning(columns: Mapping[str, int]) -> IdentifierWarning:
+    """columns: the names of the ignored ones, with their numbers of different values"""
+    shown = [f"{shown_name(name)} ({count:,})" for name, count in columns.items()]
+    return IdentifierWarning(
+        f"{counted(len(shown), 'column')} of text with nearly as many different values as rows "
+        f"{'is' if len(shown) == 1 else 'are'} ignored, like identifiers: {listed(shown)}",
+        "leave such columns out, or turn them into numbers or a few values",
+        tuple(columns),
+    )
 
 
 def codes(column: Any, values: Values) -> NDArray[np.float64]:
@@ -116,15 +148,14 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
 
     Of a category without values, which is ignored, every cell is missing.
     """
-    result = np.full(len(column), np.nan)
     if not values:
-        return result
+        return np.full(len(column), np.nan)
     _check_not_numbers_now(column, values)
+    places, texts = distinct_texts(column)
     position = {value: i for i, value in enumerate(values)}
-    for i, cell in enumerate(texts(column)):
-        if cell is not None:
-            result[i] = position.get(cell, len(values))
-    return result
+    other = position.get(OTHER, len(values))
+    known = [float(position.get(text, other)) for text in texts]
+    return np.array([*known, np.nan])[places]
 
 
 def _check_not_numbers_now(column: Any, values: Values) -> None:
@@ -145,3 +176,24 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def new_texts(
+    frame: Any, x: NDArray[Any], categories: Mapping[int, Values]
+) -> dict[tuple[int, int], str]:
+    """The texts of cells whose values are not in the lists, by row and column.
+
+    x: (rows, features) what `codes` made of the frame
+    """
+    found: dict[tuple[int, int], str] = {}
+    for j, values in categories.items():
+        rows = np.flatnonzero(is_other(x[:, j], values))
+        places, texts = distinct_texts(frame.iloc[rows, j])
+        found |= {(i, j): str(texts[place]) for i, place in zip(rows.tolist(), places, strict=True)}
+    return found
+
+
+def is_other(codes: NDArray[Any], values: Values) -> NDArray[np.bool_]:
+    """Which codes are those of texts that are not in the list. (rows,)"""
+    other = values.index(OTHER) if OTHER in values else len(values)
+    return np.asarray(codes == other) & bool(values)

@@ -19,7 +19,7 @@ from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import counted, listed, printable
 from ..core.kinds import ONLY_NUMBERS, Kinds
-from .categories import Values, codes, find_categories
+from .categories import Values, codes, find_categories, new_texts
 from .times import find_times, with_time_parts
 
 Matrix = NDArray[np.floating[Any]]
@@ -116,6 +116,28 @@ def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
     times = find_times(frame, others)
     expanded = with_time_parts(frame, times)
     return Kinds(times, find_categories(expanded, others))
+
+
+def new_texts_of(
+    X: Any, table: Matrix, kinds: Kinds, rows: Any = None
+) -> dict[tuple[int, int], str]:
+    """The values of categories that the model does not list, by row and column.
+
+    table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
+    of which the result has the places; all by default
+    """
+    frame = _as_pandas(X) if kinds.categories else None
+    if frame is None:
+        return {}
+    if rows is not None:
+        frame, table = frame.iloc[rows], table[rows]
+    return new_texts(with_time_parts(frame, kinds.times), table, kinds.categories)
+
+
+def training_matrix(frame: Any) -> Matrix:
+    """A training table as the matrix that `DiffInt.fit` makes of it. → (rows, features)"""
+    kinds = find_kinds(frame, "auto")
+    return _frame_values(with_time_parts(frame, kinds.times), kinds.categories)
 
 
 def read_rows(X: Any, names: Sequence[str], kinds: Kinds = ONLY_NUMBERS) -> Matrix:

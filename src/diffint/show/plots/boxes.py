@@ -71,7 +71,9 @@ def box_projection(
     explanation = explanation_of(explained)
     unit = check_unit(explanation, unit, 2)
     box = _Box(explanation, unit, _projected(explanation, unit, features))
-    x = np.asarray(read_rows(X, explanation.feature_names), dtype=np.float64)[:, box.features]
+    kinds = explanation.kinds
+    table = read_rows(X, kinds.columns(explanation.feature_names), kinds)
+    x = np.asarray(table, dtype=np.float64)[:, box.features]
     marked = row_mask(anomalies, len(x), "anomalies")
     view = [_view(x[~marked, i], x[marked, i], box, i) for i in range(len(box))]
     points, inside = x, box.contains(x)
@@ -95,8 +97,9 @@ def box_projection(
     if n_beyond:
         label = f"outside the picture, drawn at its edge: {counted(n_beyond, 'row')}"
         handles.append(Line2D([], [], linestyle="", marker="x", color=QUIET, label=label))
-    number_axis(ax.xaxis, *view[0], 5.5)
-    number_axis(ax.yaxis, *view[1], 3.0, whole=len(box) == 1)
+    names = [explanation.categories.get(j, ()) for j in box.features] + [()]
+    number_axis(ax.xaxis, *view[0], 5.5, names=names[0])
+    number_axis(ax.yaxis, *view[1], 3.0, whole=len(box) == 1, names=names[1])
     labels = [
         _constraint_label(explanation, unit, j, inches)
         for j, inches in zip(box.features, (5.5, 3.5), strict=False)
@@ -285,6 +288,7 @@ def _draw_constraint(
     if np.isnan(lower):
         ax.set_xticks([])
         return
+    lower, upper = drawn_ends(lower, upper, j in explanation.categories)
     left, right, height = bars(features, j)
     ax.bar(left, height, right - left, align="edge", color=FAINT, linewidth=0)
     if shows_whole(features, j):  # each bar is one value, either inside or outside
@@ -303,7 +307,15 @@ def _draw_constraint(
     ax.set_ylim(0, 1.05 * float(height.max()))
     ends = min(left.min(), lower), max(right.max(), upper)
     view = padded(*ends, 0.02 if len(height) > 1 else 2.0)
-    number_axis(ax.xaxis, *view, WIDTH - 0.5, bool(features.whole[j]))
+    names = explanation.categories.get(j, ())
+    number_axis(ax.xaxis, *view, WIDTH - 0.5, bool(features.whole[j]), names)
+
+
+def drawn_ends(lower: float, upper: float, is_category: bool) -> tuple[float, float]:
+    """Where to draw the ends of a range: those of a category half way to the next values."""
+    if not is_category or np.isnan(lower) or np.ceil(lower) > np.floor(upper):
+        return lower, upper
+    return float(np.ceil(lower)) - 0.5, float(np.floor(upper)) + 0.5
 
 
 def shows_whole(features: FeatureSummary, j: int) -> bool:

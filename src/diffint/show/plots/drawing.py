@@ -14,7 +14,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from ...core.formatting import distinct_numbers, number, printable
+from ...core.formatting import distinct_numbers, number, printable, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -122,6 +122,18 @@ def number_ticks(
     return ticks, labels
 
 
+def name_ticks(
+    names: Sequence[str], low: float, high: float, inches: float, stacked: bool = False
+) -> tuple[list[float], list[str]]:
+    """Positions and labels of the values of a category, at 0, 1, …: as many as fit."""
+    places = [i for i in range(len(names)) if low <= i <= high]
+    step, room = 1, inches if stacked else inches / max(min(len(places), 6), 1) - 0.15
+    labels = [fitted(shown_name(names[i]), max(room, 0.5), SMALL) for i in places]
+    while step < len(labels) and not labels_fit(labels[::step], inches, stacked):
+        step += 1
+    return [float(i) for i in places[::step]], labels[::step]
+
+
 def exact_numbers(values: Sequence[float]) -> list[str]:
     """Labels of evenly spaced numbers, with as many digits as needed to be exact."""
     step = min(np.diff(values), default=0.0)
@@ -140,11 +152,24 @@ def labels_fit(labels: Sequence[str], inches: float, stacked: bool) -> bool:
     return sum(text_width(label, SMALL) + 0.15 for label in labels) <= inches
 
 
-def number_axis(axis: Axis, low: float, high: float, inches: float, whole: bool = False) -> None:
-    """Set limits and ticks of a linear axis of this length."""
+def number_axis(
+    axis: Axis,
+    low: float,
+    high: float,
+    inches: float,
+    whole: bool = False,
+    names: Sequence[str] = (),
+) -> None:
+    """Set limits and ticks of a linear axis of this length.
+
+    names: the values of a category, whose positions are the numbers 0, 1, …
+    """
     vertical = axis is axis.axes.yaxis
     _set_limits(axis, low, high)
-    axis.set_ticks(*number_ticks(low, high, inches, vertical, whole))
+    if names:
+        axis.set_ticks(*name_ticks(names, low, high, inches, vertical))
+    else:
+        axis.set_ticks(*number_ticks(low, high, inches, vertical, whole))
 
 
 def has_long_tail(values: Array) -> bool:

@@ -10,9 +10,10 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from ...core.checks import check_count, check_index
-from ...core.formatting import counted, distinct_numbers, percent
+from ...core.formatting import counted, distinct_numbers, percent, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
+from ..wording.ranges import values_text
 from .drawing import (
     ANOMALY,
     INK,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_LONGEST_VALUE = 16  # characters of a value of a category
 _LEAST_WIDTH = 2.0  # inches left for the bars beside long names and ranges
 
 
@@ -139,6 +141,8 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
     value = explanation.value[row, j]
     if np.isnan(value):
         text = " missing"
+    elif j in explanation.categories:
+        text = f" = {shown_name(str(explanation.value_text(row, j)), _LONGEST_VALUE)}"
     else:
         bounds = (explanation.lower[row, j], explanation.upper[row, j])
         text = f" = {distinct_numbers(value, *bounds)[0]}"
@@ -154,6 +158,12 @@ def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
     lower, upper = explanation.lower[row, j], explanation.upper[row, j]
     if np.isnan(lower):
         return "unknown"
+    if j in explanation.categories:
+        if not (explanation.binds_below[row, j] or explanation.binds_above[row, j]):
+            return "any known value"
+        values = explanation.categories[j]
+        text = values_text(values, lower, upper, most=3, longest=_LONGEST_VALUE)
+        return text if text.startswith(("one of ", "any ")) else f"only {text}"
     _, low, up = distinct_numbers(explanation.value[row, j], lower, upper)
     side = int(explanation.side[row, j])
     below = bool(explanation.binds_below[row, j]) or side < 0

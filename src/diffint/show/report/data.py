@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ class ScoredTable:
     ids: (shown,) the id of each, or its row number counted from 1.
     notes: (shown,) text to show with each of them, or none.
     row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
+    new_texts: values of categories that the model does not list, by place among the shown rows and
+        feature, where known.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -31,6 +34,7 @@ class ScoredTable:
     labels: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     row_scores: NDArray[np.float64] | None = None
+    new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:

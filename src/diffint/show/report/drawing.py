@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ..plots.drawing import has_long_tail, number_ticks, padded, tail_ticks
+from ..plots.drawing import has_long_tail, name_ticks, number_ticks, padded, tail_ticks
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,7 @@ class Axis:
     """A horizontal axis: linear, or logarithmic beyond `body`.
 
     inches: its smallest width, for labels of 8 points. whole: whether ticks are whole numbers.
+    names: the values of a category, whose positions are the numbers 0, 1, …
     """
 
     low: float
@@ -33,6 +34,7 @@ class Axis:
     inches: float
     body: float | None = None
     whole: bool = False
+    names: tuple[str, ...] = ()
 
     def stretched(self, values: Array) -> Array:
         """Values transformed so that the axis is linear in them."""
@@ -47,7 +49,9 @@ class Axis:
     @property
     def ticks(self) -> list[Tick]:
         """Ticks at round numbers."""
-        if self.body is None:
+        if self.names:
+            places, labels = name_ticks(self.names, self.low, self.high, self.inches)
+        elif self.body is None:
             places, labels = number_ticks(self.low, self.high, self.inches, whole=self.whole)
         else:
             places, labels = tail_ticks(self.low, self.high, self.inches, self.body)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...core.formatting import counted, percent, printable
 from ...core.model import FeatureSummary
 from ...explain.global_explanation import GlobalExplanation
-from ..plots.boxes import bars, shows_whole
+from ..plots.boxes import bars, drawn_ends, shows_whole
 from ..plots.drawing import padded
 from .drawing import Axis, Tick, bar_path
 
@@ -110,13 +110,15 @@ def _constraint(
     learned: GlobalExplanation, features: FeatureSummary, unit: int, j: int, place: int
 ) -> ConstraintDrawing:
     lower, upper = float(learned.lower[unit, j]), float(learned.upper[unit, j])
+    lower, upper = drawn_ends(lower, upper, j in learned.categories)
     left, right, counts = bars(features, j)
     ends = min(float(left.min()), lower), max(float(right.max()), upper)
-    axis = Axis(*padded(*ends, 0.02), _INCHES, whole=bool(features.whole[j]))
+    names = learned.categories.get(j, ())
+    axis = Axis(*padded(*ends, 0.02), _INCHES, whole=bool(features.whole[j]), names=names)
     height = 95 * counts / max(float(counts.max()), 1.0)
     inside = _inside(left, right, lower, upper, shows_whole(features, j))
     start, end = axis.place(np.array([lower, upper]))
-    single = lower == upper
+    single = learned.lower[unit, j] == learned.upper[unit, j]
     return ConstraintDrawing(
         name=printable(learned.feature_names[j]),
         text=learned.constraint_text(unit, j),

@@ -167,11 +167,12 @@ def _row_block(
     """Data from which the script draws the rows."""
     rows: list[list[Any]] = []
     if len(scored.rows):
-        why = explain_rows(prepared, scored.rows, threshold, n_jobs)
+        new = scored.new_texts
+        why = explain_rows(prepared, scored.rows, threshold, n_jobs, new_texts=new)
         if scored.row_scores is not None:
             p_values = prepared.model.calibration.p_values(scored.row_scores)
             why = replace(why, score=scored.row_scores, p_value=p_values)
-        nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs)
+        nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs, new_texts=new)
         ids, notes = tuple(map(printable, scored.ids)), tuple(map(printable, scored.notes))
         rows = row_data(ids, why, nearest, notes)
     return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}

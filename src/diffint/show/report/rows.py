@@ -63,7 +63,12 @@ def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
     feature = int(j)
     value = why.value[row, feature]
     known = (value, why.lower[row, feature], why.upper[row, feature])
-    text = "missing" if np.isnan(value) else distinct_numbers(*known)[0]
+    if np.isnan(value):
+        text = "missing"
+    elif feature in why.categories:
+        text = shown_name(str(why.value_text(row, feature)), 24)
+    else:
+        text = distinct_numbers(*known)[0]
     side, share = int(why.side[row, feature]), _share(why.share[row, feature])
     return [feature, side, share, text, range_label(why, row, feature)]
 

@@ -20,13 +20,13 @@ def changes_text(nearest: NearestNormal, row: int) -> str:
             f"Row {name}: no change of up to {counted(nearest.max_changes, 'feature')}{among} was "
             "found that makes it normal."
         )
-    changes = [_change(nearest, change) for change in nearest.changes[row]]
+    changes = [_change(nearest, row, change) for change in nearest.changes[row]]
     return f"Row {name} would be normal if {listed(changes)}."
 
 
-def _change(nearest: NearestNormal, change: Change) -> str:
+def _change(nearest: NearestNormal, row: int, change: Change) -> str:
     if change.feature in nearest.categories:
-        before, after = (shown_name(str(value)) for value in nearest.values_of(change))
+        before, after = (shown_name(str(value)) for value in nearest.values_of(row, change))
         name = shown_name(nearest.feature_names[change.feature])
         return f"{name} were {after} (instead of {before})"
     way = "decreased" if change.suggested < change.value else "increased"

@@ -17,6 +17,14 @@ def stored_rows(model: FittedModel) -> str:
     return f"{times}{counted(kept, 'training row')}" if kept else ""
 
 
+def features_text(model: FittedModel) -> str:
+    """``7 features (2 categories)``"""
+    used = [values for values in model.categories.values() if values]
+    n_features = model.n_features - (len(model.categories) - len(used))
+    kinds = f" ({counted(len(used), 'category')})" if used else ""
+    return f"{counted(n_features, 'feature')}{kinds}"
+
+
 def model_text(
     learned: GlobalExplanation, n_features: int, n_units: int, n_constraints: int
 ) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ...core.formatting import counted, shown_name
+from ...explain.constraints import values_between
 
 
 def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
@@ -20,12 +20,17 @@ def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
     return f"{box_rows:,} of {of_all} {'fits' if box_rows == 1 else 'fit'} it"
 
 
-def values_text(values: Sequence[str], lower: float, upper: float, most: int = 6) -> str:
-    """The values of a category whose positions lie in a range: ``one of Ideal, Premium``."""
-    found = values[max(math.ceil(lower), 0) : math.floor(upper) + 1]
+def values_text(
+    values: Sequence[str], lower: float, upper: float, most: int = 6, longest: int = 40
+) -> str:
+    """The values of a category whose positions lie in a range: ``one of Ideal, Premium``.
+
+    most: number of values to name; longest: characters of each
+    """
+    found = values_between(values, lower, upper)
     if not found:
         return "any known value"
-    shown = [shown_name(value) for value in found[:most]]
+    shown = [shown_name(value, longest) for value in found[:most]]
     if len(found) == 1:
         return shown[0]
     more = f" or {len(found) - most} more" if len(found) > most else ""

@@ -69,11 +69,13 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
     """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
     values, code = why.categories[j], int(why.value[row, j])
     if not 0 <= code < len(values):
-        return "has a value that no training row has"
-    start = f"= {shown_name(values[code])}"
+        new = why.new_texts.get((row, j))
+        start = "has a value" if new is None else f"= {shown_name(new)}, a value"
+        return f"{start} that no training row has"
+    start = f"= {shown_name(str(why.value_text(row, j)))}"
     other, n_rows, n_same = why.clashes[j][row]
     if other >= 0 and n_rows and n_same < n_rows / 2:
-        have = "none" if n_same == 0 else f"{n_same:,}"
+        have = "none" if n_same == 0 else f"only {n_same:,}"
         return f"{start}, as {have} of the {n_rows:,} training rows with {_alike(why, row, other)}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     if why.side[row, j] == 0 or np.isnan(lower):
@@ -85,7 +87,7 @@ def _alike(why: LocalExplanation, row: int, j: int) -> str:
     """The value of a feature that other rows share, or nearly share if it is a number."""
     name, value = shown_name(why.feature_names[j]), why.value[row, j]
     if j in why.categories:
-        return f"{name} = {shown_name(why.categories[j][int(value)])}"
+        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
     return f"{name} near {number(value)}"
 
 

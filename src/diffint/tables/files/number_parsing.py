@@ -1,4 +1,4 @@
-"""Parse the cells of a file's columns as numbers."""
+"""Parse the cells of a file's columns as numbers, texts or times."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from numpy.typing import NDArray
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "missing", "-", "?", "#n/a", "<na>")
 _BOOLEANS = ("true", "false")
+_VALUES = ("none", "nil", "missing")  # in a column of text, these words may be values like others
+_MISSING_TEXTS = tuple(text for text in MISSING if text not in _VALUES)
+PLAIN_KINDS = (  # types other than text whose cells can be written as text
+    pyarrow.types.is_integer,
+    pyarrow.types.is_floating,
+    pyarrow.types.is_boolean,
+    pyarrow.types.is_decimal,
+    pyarrow.types.is_timestamp,
+    pyarrow.types.is_date,
+    pyarrow.types.is_time,
+    pyarrow.types.is_null,
+)
 
 
 class NotNumbers(Exception):
@@ -33,12 +45,8 @@ def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
 
     Raises `NotNumbers` or `NotNumeric`.
     """
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks()
+    column = _decoded(column)
     kind = column.type
-    if pyarrow.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-        kind = column.type
     if pyarrow.types.is_boolean(kind) or pyarrow.types.is_decimal(kind):
         column = column.cast(pyarrow.float64(), safe=False)
         kind = column.type
@@ -57,6 +65,41 @@ def is_text(kind: Any) -> bool:
         kind = kind.value_type
     kinds = ("is_string", "is_large_string", "is_string_view")
     return any(getattr(pyarrow.types, name, lambda _: False)(kind) for name in kinds)
+
+
+def as_texts(column: Any) -> Any:
+    """A pyarrow array (rows,) as texts without spaces around them, null for missing cells.
+
+    Raises `NotNumeric` for a type whose cells cannot be written as text.
+    """
+    column = _decoded(column)
+    if not (is_text(column.type) or any(is_kind(column.type) for is_kind in PLAIN_KINDS)):
+        raise NotNumeric(str(column.type))
+    text = compute.utf8_trim_whitespace(column.cast(pyarrow.large_string()))
+    missing = compute.is_in(compute.utf8_lower(text), pyarrow.array(_MISSING_TEXTS, text.type))
+    return compute.if_else(missing, pyarrow.scalar(None, text.type), text)
+
+
+def is_time(kind: Any) -> bool:
+    """Whether a pyarrow type has points in time: timestamps or dates."""
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind))
+
+
+def as_times(column: Any) -> Any:
+    """A pyarrow array (rows,) of points in time as timestamps, with their time zone if any."""
+    column = _decoded(column)
+    if pyarrow.types.is_date(column.type):
+        return column.cast(pyarrow.timestamp("ms"))
+    return column
+
+
+def _decoded(column: Any) -> Any:
+    """A pyarrow array in one piece, with its values in place of positions in a dictionary."""
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks()
+    return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
 
 
 def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
@@ -82,13 +125,27 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
         return _float64(text.cast(pyarrow.float64()))
     except pyarrow.ArrowInvalid:
         pass
-    cells = text.to_pylist()
-    values = [np.nan if cell is None else _number(cell) for cell in cells]
-    wrong = [row for row, value in enumerate(values) if value is None]
-    if wrong:
-        share = len(wrong) / sum(cell is not None for cell in cells)
-        raise NotNumbers(wrong[0], str(column[wrong[0]]), share)
-    return np.array(values, dtype=np.float64)
+    different = text.dictionary_encode()  # far fewer than cells, in a column of categories
+    places = different.indices.fill_null(len(different.dictionary)).to_numpy(zero_copy_only=False)
+    numbers = [_number(cell) for cell in different.dictionary.to_pylist()]
+    is_wrong = np.array([number is None for number in numbers] + [False])[places]
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise NotNumbers(row, str(column[row]), is_wrong.sum() / (len(text) - text.null_count))
+    return np.asarray(np.array([*numbers, np.nan], dtype=np.float64)[places])
+
+
+def are_numbers(texts: list[str], decimal: str) -> NDArray[np.float64]:
+    """Which texts are numbers, as `as_numbers` reads them: 1, 0, or NaN for a missing value."""
+    found = np.zeros(len(texts))
+    for i, text in enumerate(texts):
+        word = text.strip().lower()
+        if word in MISSING:
+            found[i] = np.nan
+        elif decimal == "." or "." not in word:
+            number = word.replace(decimal, ".")
+            found[i] = word in _BOOLEANS or _number(number) is not None
+    return found
 
 
 def _number(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""The columns of a batch as numbers, and which of them cannot be used and why."""
+"""The columns of a batch as numbers or as they are, and which cannot be used and why."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow.compute
 from numpy.typing import NDArray
 
-from .number_parsing import NotNumbers, NotNumeric, as_numbers
+from .number_parsing import (
+    NotNumbers,
+    NotNumeric,
+    are_numbers,
+    as_numbers,
+    as_texts,
+    as_times,
+    is_time,
+)
 
 _MOST_WRONG = 0.5  # share of cells that are not numbers in a column of numbers with errors
+_GROUPS = r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d+)?"
+_NUMBER_LIKE = re.compile(rf"[-+−]?\s*[$€£¥]?\s*(?:{_GROUPS}|\d+(?:[.,]\d+)?)\s*[%$€£¥]?")
+
+Kind = Literal["text", "cells", "infinite", "type"]
 
 
 @dataclass(frozen=True)
@@ -22,14 +33,13 @@ class UnusableColumn:
 
     kind: ``text``, ``cells`` (a column of numbers with some cells that are not), ``infinite`` (the
     same with infinite numbers) or ``type`` (neither numbers nor text); row: of the file, in which
-    the first such cell is; value: of this cell, or the type; ids: whether all cells differ.
+    the first such cell is; value: of this cell, or the type.
     """
 
     name: str
-    kind: Literal["text", "cells", "infinite", "type"]
+    kind: Kind
     row: int
     value: str
-    ids: bool = False
 
     @property
     def of_numbers(self) -> bool:
@@ -75,21 +85,13 @@ def parsed(
     values = np.empty((batch.num_rows, len(columns)))
     unusable = []
     for j, name in enumerate(columns):
-        cells = batch.column(name)
         try:
-            values[:, j] = as_numbers(cells, decimal)
+            values[:, j] = as_numbers(batch.column(name), decimal)
         except NotNumbers as found:
-            is_text = found.share > _MOST_WRONG
-            problem = UnusableColumn(
-                name,
-                "text" if is_text else "cells",
-                first + found.row,
-                _short(found.value),
-                is_text and _all_differ(cells),
-            )
-            unusable.append(problem)
-        except NotNumeric as kind:
-            unusable.append(UnusableColumn(name, "type", first, _short(str(kind))))
+            kind: Kind = "text" if found.share > _MOST_WRONG else "cells"
+            unusable.append(UnusableColumn(name, kind, first + found.row, _short(found.value)))
+        except NotNumeric as found:
+            unusable.append(UnusableColumn(name, "type", first, _short(str(found))))
         else:
             infinite = np.isinf(values[:, j])
             if infinite.any():
@@ -98,8 +100,28 @@ def parsed(
     return values, unusable
 
 
-def _all_differ(cells: Any) -> bool:
-    return len(cells) > 1 and pyarrow.compute.count_distinct(cells).as_py() == len(cells)
+def cells(column: Any) -> Any:
+    """A pyarrow array (rows,) as points in time if it has such a type, else as texts.
+
+    Raises `NotNumeric` for a type whose cells are neither.
+    """
+    return as_times(column) if is_time(column.type) else as_texts(column)
+
+
+def is_column_of_text(texts: Sequence[str], counts: NDArray[np.int64], decimal: str) -> bool:
+    """Whether a column is text, rather than numbers of which some are wrong or written unusually.
+
+    texts, counts: (different texts,) the cells that are not missing, and how many cells have each.
+    Most cells of a column of text are not numbers, and do not look like 1,5 or 1,234 or $5 or 5 %.
+    """
+    kinds = are_numbers(list(texts), decimal)
+    has_digits = np.array([any(map(str.isdigit, text)) for text in texts], dtype=bool)
+    is_number = (kinds == 1) & has_digits  # true and false are words, beside other words
+    other = ~is_number & ~np.isnan(kinds)
+    n_numbers, n_others = counts[is_number].sum(), counts[other].sum()
+    similar = np.array([_NUMBER_LIKE.fullmatch(text) is not None for text in texts], dtype=bool)
+    n_similar = counts[other & similar].sum()
+    return bool(n_others > _MOST_WRONG * (n_numbers + n_others) and n_similar <= n_others / 2)
 
 
 def _short(text: str) -> str:

@@ -21,22 +21,13 @@ from ...core.errors import InputError
 from ...core.formatting import counted, listed, number
 from .excel import ExcelTable
 from .formats import NAMES
+from .number_parsing import PLAIN_KINDS, NotNumeric
 from .opening import open_stream
-from .parsing import UnusableColumn, parsed
+from .parsing import UnusableColumn, cells, parsed
 from .text import TextTable
 
 BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
-_KINDS_OF_IDS = (  # which are written as they are; others as text
-    pyarrow.types.is_integer,
-    pyarrow.types.is_floating,
-    pyarrow.types.is_boolean,
-    pyarrow.types.is_decimal,
-    pyarrow.types.is_timestamp,
-    pyarrow.types.is_date,
-    pyarrow.types.is_time,
-    pyarrow.types.is_null,
-)
 _MOST_LISTED = 10  # columns that one message names
 _CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
@@ -128,9 +119,8 @@ class TableFile:
         values, unusable = self.parsed(batch, columns, first)
         if not unusable:
             return values
-        convert = unusable[0].kind == "type"
         if len(unusable) == 1:
-            remedy = "convert it to numbers" if convert else _CORRECT_THE_CELL
+            remedy = "convert it to numbers" if unusable[0].kind == "type" else _CORRECT_THE_CELL
             problem = unusable[0].sentence(self.where)
             raise InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
         raise InputError(
@@ -143,6 +133,19 @@ class TableFile:
     ) -> tuple[NDArray[np.float64], list[UnusableColumn]]:
         """The columns of a batch as a matrix (rows, columns), and those that are not numbers."""
         return parsed(batch, columns, first, self.options.decimal)
+
+    def cells(self, batch: Any, column: str) -> Any:
+        """A column of a batch as it is: a pyarrow array (rows,) of texts or points in time.
+
+        Missing cells are null. Raises an error for a type whose cells are neither.
+        """
+        try:
+            return cells(batch.column(column))
+        except NotNumeric as kind:
+            raise InputError(
+                f"{self.name}: column {column!r} has the type {str(kind)[:40]}; convert it to text "
+                "or numbers"
+            ) from None
 
     def listed(self, unusable: Sequence[UnusableColumn]) -> str:
         """``2 columns cannot be used: 'cut' (text, e.g. 'Ideal') and …``"""
@@ -189,7 +192,7 @@ class TableFile:
                 f"{self.name}: the column {column!r} of type {str(ids.type)[:40]} cannot be "
                 f"{use}; convert it to text or numbers, or choose another column"
             ) from None
-        kept = any(is_kind(ids.type) for is_kind in _KINDS_OF_IDS)
+        kept = any(is_kind(ids.type) for is_kind in PLAIN_KINDS)  # others are written as text
         return ids if kept else as_text
 
     def where(self, row: int) -> str:

@@ -133,7 +133,7 @@
     const top = make("span", "cell");
     if (row.bars.length) {
       const [feature, , , value, range] = row.bars[0];
-      const rangeText = /^(always|only) /.test(range) ? range : `range ${range}`;
+      const rangeText = /^(always|only|one of|any) /.test(range) ? range : `range ${range}`;
       top.append(make("span", "feature", nameOf(feature)), `${value}, ${rangeText}`);
     }
     summary.append(make("span", "id", row.id), make("span", "score", row.score));
