@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diffint import DiffInt
+from diffint import DiffInt, plots
 from diffint.core.errors import InputError, InputTypeError, InputWarning
 from diffint.engine.reference import score
 
@@ -184,6 +184,15 @@ def test_many_values_are_cut_with_a_warning(table):
     }
 
 
+def test_a_constant_column_is_no_reason():
+    kinds = np.resize(["often"] * 199 + ["rarely"], 400)
+    table = pd.DataFrame({"year": 2013, "kind": kinds})
+    detector = DiffInt(**QUICK).fit(table)
+    text = detector.explain(table.iloc[[199]]).text(0)
+    assert "kind = rarely, as only " in text
+    assert "year near" not in text
+
+
 def test_very_many_values_do_not_hide_other_anomalies():
     rng = np.random.default_rng(0)
     table = make_table(2000).assign(town=[f"town {i}" for i in rng.integers(0, 800, 2000)])
@@ -231,3 +240,30 @@ def test_numbers_alone_are_fitted_as_before():
         DiffInt(**QUICK).fit(rows).anomaly_score(rows),
         DiffInt(**QUICK, categories=[]).fit(named).anomaly_score(named),
     )
+
+
+def test_figures_and_the_report_name_the_values(detector, tmp_path):
+    rows = make_table(20, seed=6)
+    rows.loc[0, "colour"] = "pink"
+    figure = detector.explain(rows).plot(0)
+    labels = {text.get_text() for axis in figure.axes for text in axis.get_yticklabels()}
+    assert "colour = pink" in labels
+    learned = detector.explain_global()
+    unit = int(np.argmax(learned.importance[:, 0]))
+    for figure in (
+        plots.constraint_bars(detector, unit=unit, n_constraints=4),
+        plots.box_projection(detector, rows, unit=unit, features=["colour", "size"]),
+    ):
+        ticks = {text.get_text() for axis in figure.axes for text in axis.get_xticklabels()}
+        assert {"red", "green", "blue"} & ticks
+    detector.report(rows, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert '"pink"' in page
+    assert any(f">{colour}</" in page for colour in ("red", "green", "blue"))
+
+
+def test_a_range_of_all_values_excludes_nothing(detector):
+    learned = detector.explain_global()
+    everything = ~learned.binds_below[:, 2] & ~learned.binds_above[:, 2]  # both shops
+    assert everything.any()
+    assert (learned.importance[everything, 2] < 0.05).all()

@@ -76,7 +76,8 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
     other, n_rows, n_same = why.clashes[j][row]
     if other >= 0 and n_rows and n_same < n_rows / 2:
         have = "none" if n_same == 0 else f"only {n_same:,}"
-        return f"{start}, as {have} of the {n_rows:,} training rows with {_alike(why, row, other)}"
+        alike = "" if why.constant[other] else f" with {_alike(why, row, other)}"
+        return f"{start}, as {have} of the {n_rows:,} training rows{alike}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     if why.side[row, j] == 0 or np.isnan(lower):
         return start
