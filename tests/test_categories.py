@@ -212,15 +212,6 @@ def test_mixed_types_in_a_column(table):
         DiffInt(**QUICK).fit(dirty)
 
 
-def test_truth_values_are_categories(table):
-    table = table.assign(large=table["size"] > 7.5)
-    detector = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
-    assert sorted(detector.model_.categories[4]) == ["False", "True"]
-    wrong = table[table["large"]].iloc[:20].assign(large=False)
-    assert (detector.p_values(wrong) <= 0.05).mean() >= 0.9
-    assert "large = False" in detector.explain(wrong).text(0)
-
-
 def test_a_column_that_changed_its_kind(detector, table):
     with pytest.raises(InputTypeError, match="'size' contains text"):
         detector.anomaly_score(table.iloc[:5].assign(size="large"))

@@ -80,10 +80,10 @@ def test_numbers_in_the_guides_are_those_of_the_code():
 
 
 def test_defaults_in_the_guides_are_those_of_the_code():
-    from diffint.core import config
+    from diffint.core import associations, config
     from diffint.core.constants import COMMONLY_MISSING
     from diffint.core.scaling import curves
-    from diffint.fit import score_parts
+    from diffint.fit import score_parts, suspects
 
     def text(page):
         return " ".join((ROOT / page).read_text().split())
@@ -101,6 +101,14 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     assert curves._INNER_TAIL == 0.01
     assert f"the {curves._END_TAIL:.1%} quantiles".replace("%", " %") in method
     assert f"at least {curves._FEWEST_CELLS} cells" in method
+    assert f"each of {associations.N_EDGES + 1} bins" in method
+    assert f"At most {associations.MOST_VALUES} values" in method
+    assert score_parts._SURPRISE_WEIGHT == 3.0
+    assert f"less than {suspects._CLOSE} times as far" in method
+    assert f"to be {suspects._TOGETHER} times as wide" in method
+    assert f"a distribution {suspects._ALONE} times as wide" in method
+    assert f"over {suspects._MOST_TOGETHER:.0%} of the rows".replace("%", " %") in method
+    assert suspects._MOST_REPEATS == 400
     assert f"at least {COMMONLY_MISSING:.0%} of the training rows".replace("%", " %") in method
     assert f"over at most {score_parts._MEASURED_ROWS:,} rows" in method
     steps = f'about {config._FEW_STEPS:,} steps (`"auto"`) for up to {config._FEW_ROWS:,} rows'
@@ -128,6 +136,8 @@ def test_the_method_page_lists_what_the_model_keeps():
         "kept_rows": "kept rows", "kept_weight": "features' weights",
         "distance_weight": "weight of the distance part",
         "missing_error": "what a missing cell", "missing_surprise": "surprise",
+        "associations": "how often the values of categories occur",
+        "kinds": "the values of every category",
         "history": "loss of every epoch", "center_movement": "moved",
         "half_width_movement": "moved",
         "n_rows": "number of training rows",

@@ -122,8 +122,8 @@ array([ 1, -1])
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
         calibration: str = RECOMMENDED.calibration,
-        categories: Any = RUN_SETTINGS["categories"].default,
         suspected_share: float | str = RECOMMENDED.suspected_share,
+        categories: Any = RUN_SETTINGS["categories"].default,
         false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
         device: str = RUN_SETTINGS["device"].default,
         random_state: Any = RUN_SETTINGS["random_state"].default,
@@ -149,8 +149,8 @@ array([ 1, -1])
         self.coverage_weight = coverage_weight
         self.box_coverage = box_coverage
         self.calibration = calibration
-        self.categories = categories
         self.suspected_share = suspected_share
+        self.categories = categories
         self.false_positive_rate = false_positive_rate
         self.device = device
         self.random_state = random_state

@@ -33,7 +33,7 @@ def is_text(column: Any) -> bool:
     import pandas
 
     kind = column.dtype
-    if isinstance(kind, pandas.CategoricalDtype) or pandas.api.types.is_bool_dtype(kind):
+    if isinstance(kind, pandas.CategoricalDtype):
         return True
     if not (pandas.api.types.is_object_dtype(kind) or pandas.api.types.is_string_dtype(kind)):
         return False
