@@ -193,9 +193,9 @@ def measure_weather(options: Options) -> Iterator[Line]:
         for case, names in columns.items():
             detector = DiffInt(random_state=seed, **options.settings).fit(usual.iloc[train][names])
             new = usual.iloc[test][names]
-            flagged = (detector.predict(new) == -1).mean()
+            flagged = (detector.p_values(new) <= 0.05).mean()
             yield Line("weather", case, "DiffInt", seed, "complete rows flagged", flagged)
-            flagged = (detector.predict(_all_but_one_missing(new, rng)) == -1).mean()
+            flagged = (detector.p_values(_all_but_one_missing(new, rng)) <= 0.05).mean()
             yield Line("weather", case, "DiffInt", seed, "nearly empty rows flagged", flagged)
 
 
