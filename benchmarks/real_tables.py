@@ -338,7 +338,7 @@ def write_lines(path: Path, lines: list[Line]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Line._fields)
-        writer.writerows(line._replace(value=round(line.value, 5)) for line in lines)
+        writer.writerows(line._replace(value=round(float(line.value), 5)) for line in lines)
 
 
 def main() -> None:
