@@ -17,6 +17,7 @@ from ..core.errors import InputError, InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 
 _IDENTIFYING_SHARE = 0.5  # a text column with more different values than this share of its rows
+_FEWEST_IDENTIFIERS = 20  # different values; with fewer it cannot be told
 
 Values = tuple[str, ...]
 
@@ -69,10 +70,13 @@ def find_categories(frame: Any, named: Sequence[str] | None) -> dict[int, Values
         cells = texts(column)
         values = tuple(sorted({cell for cell in cells if cell is not None}))
         n_cells = sum(cell is not None for cell in cells)
-        if len(values) > MOST_VALUES:
-            like_ids = len(values) > _IDENTIFYING_SHARE * n_cells
-            (ignored if like_ids else crowded).append(f"{shown_name(name)} ({len(values):,})")
-            values = () if like_ids else _most_common(cells)
+        shown = f"{shown_name(name)} ({len(values):,})"
+        if len(values) > max(_FEWEST_IDENTIFIERS, _IDENTIFYING_SHARE * n_cells):
+            ignored.append(shown)
+            values = ()
+        elif len(values) > MOST_VALUES:
+            crowded.append(shown)
+            values = _most_common(cells)
         found[j] = values
     if ignored:
         warn(
