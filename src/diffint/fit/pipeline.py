@@ -33,8 +33,8 @@ from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
-from .category_positions import category_curves
 from ..tables.fingerprint import fingerprint
+from .category_positions import category_curves
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
