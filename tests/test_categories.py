@@ -169,6 +169,20 @@ def test_identifiers_are_ignored_with_a_warning(table):
     assert np.isfinite(detector.anomaly_score(named)).all()
 
 
+def test_identifiers_of_a_small_table_are_ignored_too(table):
+    few = table.iloc[:80].assign(name=[f"animal {i}" for i in range(80)])
+    with pytest.warns(InputWarning, match="like identifiers: name \\(80\\)"):
+        detector = DiffInt(**QUICK).fit(few)
+    renamed = few.assign(name="another animal")
+    assert np.array_equal(detector.anomaly_score(renamed), detector.anomaly_score(few))
+
+
+def test_a_few_rows_with_different_values_are_learned(table):
+    few = table.iloc[:12].assign(town=[f"town {i}" for i in range(12)])
+    detector = DiffInt(**QUICK).fit(few)
+    assert len(detector.model_.categories[4]) == 12
+
+
 def test_many_values_are_cut_with_a_warning(table):
     many = pd.concat([table] * 4, ignore_index=True)
     many["town"] = [f"town {i % 300}" for i in range(len(many))]
