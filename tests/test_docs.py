@@ -101,9 +101,12 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     assert curves._INNER_TAIL == 0.01
     assert f"the {curves._END_TAIL:.1%} quantiles".replace("%", " %") in method
     assert f"at least {curves._FEWEST_CELLS} cells" in method
-    assert f"each of {associations.N_EDGES + 1} bins" in method
+    assert f"each of up to {associations.N_EDGES + 1} bins" in method
+    assert f"at least {associations._FEWEST_BINS})" in method
+    assert f"Up to {associations._MOST_BINS} bins" in method
+    assert f"over {score_parts._COMMONLY_NEW:.0%} of".replace("%", " %") in method
     assert f"At most {associations.MOST_VALUES} values" in method
-    assert score_parts._SURPRISE_WEIGHT == 3.0
+    assert (score_parts._SURPRISE_WEIGHT, score_parts._NUMBER_WEIGHT) == (3.0, 2.0)
     assert f"less than {suspects._CLOSE} times as far" in method
     assert f"to be {suspects._TOGETHER} times as wide" in method
     assert f"a distribution {suspects._ALONE} times as wide" in method

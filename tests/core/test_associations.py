@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diffint.core.associations import Associations
+from diffint.core.associations import N_EDGES, Associations
 
 
 def make_table(n_rows=600, seed=0):
@@ -30,14 +30,15 @@ def defined_surprise(train, row, values, edges, prior):
         return int((edges[j][~np.isnan(edges[j])] <= cell).sum())
 
     result = []
-    for c, added in zip(sorted(values), prior, strict=True):
+    for c, added in enumerate(prior):
         own = bin_of(c, row[c])
         if own is None:
             result.append(0.0)
             continue
         all_bins = [bin_of(c, cell) for cell in train[:, c]]
-        counts = [sum(b == v for b in all_bins) for v in range(values[c])]
-        shares = [(n + 0.5) / (sum(counts) + 0.5 * values[c]) for n in counts]
+        n_values = values.get(c, N_EDGES + 1)
+        counts = [sum(b == v for b in all_bins) for v in range(n_values)]
+        shares = [(n + 0.5) / (sum(counts) + 0.5 * n_values) for n in counts]
         usual = -sum(p * np.log(p) for p in shares)
         most = 0.0
         for other in range(train.shape[1]):
@@ -52,7 +53,8 @@ def defined_surprise(train, row, values, edges, prior):
             n_same = sum(b == own for b in inside)
             q = (n_same + added[other] * shares[own]) / (len(inside) + added[other])
             most = max(most, np.log(shares[own] / q))
-        result.append(max(-np.log(shares[own]) - usual, most))
+        rarity = -np.log(shares[own]) - usual if c in values else 0.0
+        result.append(max(rarity, most))
     return result
 
 
@@ -88,7 +90,9 @@ def test_a_rare_value_is_more_surprising_than_a_common_one():
 def test_new_values_and_missing_cells():
     found = Associations.of(make_table(), {0: 4, 1: 5})
     rows = np.array([[4.0, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0]])
-    assert found.is_new(rows).tolist() == [[True, False], [False, False], [False, True]]
+    new = [[True, False], [False, False], [False, True]]
+    assert found.is_new(rows)[:, :2].tolist() == new
+    assert not found.is_new(rows)[:, 2:].any()
     assert found.surprise(rows)[0][1, 0] == 0
 
 
@@ -96,9 +100,8 @@ def test_new_values_and_missing_cells():
 def test_bounds_hold_for_all_rows_of_a_box(seed):
     rng = np.random.default_rng(seed)
     values = {0: 4, 1: 5}
-    found = replace(
-        Associations.of(make_table(seed=seed), values), weight=np.ones(2), unseen=np.full(2, 9.0)
-    )
+    counted = Associations.of(make_table(seed=seed), values)
+    found = replace(counted, weight=np.ones(4), unseen=np.array([9.0, 9.0, 0.0, 0.0]))
     for _ in range(40):
         a, b = make_table(2, seed=rng.integers(10**6))
         lower, upper = np.nan_to_num(np.minimum(a, b)), np.nan_to_num(np.maximum(a, b))

@@ -1,14 +1,16 @@
-"""How often the values of a category occur with the values of the other columns.
+"""How often the values of columns occur together, in a table with categories.
 
 A category is a column with a fixed list of values; a row holds the code of its value, a whole
-number from 0. Every other column is divided into *bins*: the values of a category, the quantiles of
-a number. A value is surprising if hardly any training row in the same bin of another column has it.
+number from 0. Every column is divided into *bins*: the values of a category, the quantiles of a
+number. A value is surprising if hardly any training row in the same bin of another column is in its
+own bin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from .immutable import Immutable
 
 N_EDGES = 15  # of the bins of a number
 MOST_VALUES = 200  # of a category; more are not learned one by one
+_FEWEST_BINS = 3  # of a number, in a small table
+_MOST_BINS = 600  # of all columns together, up to which numbers can be surprising too
 _PRIORS = 10.0 ** np.arange(-2, 6.5, 0.5)  # rows
 NO_BIN = -1  # a missing cell, or a value that was not there in training
 
@@ -28,17 +32,17 @@ Array = NDArray[np.float64]
 class Associations(Immutable):
     """Counts of the training rows of a member.
 
-    categories: (n,) the columns that are categories, increasing.
-    n_values: (n,) their numbers of values.
+    categories: the columns that are categories, increasing.
+    n_values: their numbers of values.
     edges: (features, N_EDGES) between the bins of the columns that are numbers, increasing,
         followed by NaN; all NaN for a category.
-    counts: (total,) rows by value of a category and bin of another column, for every category and
-        every column; `table` finds them.
+    counts: (total,) rows by bin of a column whose values can be surprising (`columns`) and bin of
+        another column, for each pair; `table` finds them.
     n_rows: the number of rows.
-    prior: (n, features) how many rows of average values are counted with those in each bin: few
-        where the column tells much about the category, many where it tells nothing.
-    weight: (n,) what one nat of surprise adds to the score, times the number of features.
-    unseen: (n,) what a value that was not there in training adds, likewise.
+    prior: (columns, features) how many rows of average values are counted with those in each bin:
+        few where the other column tells much about the value, many where it tells nothing.
+    weight: (columns,) what one nat of surprise adds to the score, times the number of features.
+    unseen: (columns,) what a value that was not there in training adds, likewise; 0 for numbers.
     """
 
     categories: NDArray[np.int64]
@@ -60,13 +64,14 @@ class Associations(Immutable):
                 edges[j, : len(found)] = found
         categories = np.array(sorted(values), dtype=np.int64)
         n_values = np.array([values[j] for j in categories.tolist()], dtype=np.int64)
-        nothing = np.zeros(len(categories))
-        prior = np.ones((len(categories), x.shape[1]))
+        columns = surprising_columns(x.shape[1], values)
+        nothing = np.zeros(len(columns))
+        prior = np.ones((len(columns), x.shape[1]))
         none = np.empty(0, np.int64)
         empty = cls(categories, n_values, edges, none, len(x), prior, nothing, nothing)
         bins, n_bins = empty.bins(x), empty.n_bins
         counts = []
-        for c in categories:
+        for c in columns:
             own, width = bins[:, c], int(n_bins[c])
             for other in range(x.shape[1]):
                 both = (own != NO_BIN) & (bins[:, other] != NO_BIN)
@@ -81,22 +86,26 @@ class Associations(Immutable):
         """Of a table without categories."""
         return cls.of(np.empty((0, n_features)), {})
 
-    @property
+    @cached_property
+    def _values(self) -> dict[int, int]:
+        return dict(zip(self.categories.tolist(), self.n_values.tolist(), strict=True))
+
+    @cached_property
+    def columns(self) -> list[int]:
+        """The columns whose values can be surprising: categories, and numbers beside them."""
+        return surprising_columns(len(self.edges), self._values)
+
+    @cached_property
     def n_bins(self) -> NDArray[np.int64]:
         """(features,) the number of bins of every column; a number may leave some empty."""
-        n_bins = np.full(len(self.edges), N_EDGES + 1, dtype=np.int64)
-        n_bins[self.categories] = self.n_values
-        return n_bins
+        return bin_counts(len(self.edges), self._values)
 
-    def table(self, category: int, other: int) -> NDArray[np.int64]:
-        """Rows by value of the category at this position, and by bin of another column.
-
-        → (values, bins)
-        """
-        n_bins = self.n_bins
+    def table(self, i: int, other: int) -> NDArray[np.int64]:
+        """Rows by bin of the i-th of `columns`, and by bin of another column. → (values, bins)"""
+        n_bins, columns = self.n_bins, self.columns
         width = int(n_bins.sum())
-        start = int((self.n_values[:category] * width).sum())
-        rows = int(self.n_values[category])
+        start = int((n_bins[columns[:i]] * width).sum())
+        rows = int(n_bins[columns[i]])
         start += rows * int(n_bins[:other].sum())
         size = rows * int(n_bins[other])
         return self.counts[start : start + size].reshape(rows, int(n_bins[other]))
@@ -105,7 +114,7 @@ class Associations(Immutable):
         """The bin of every cell; NO_BIN for a missing cell or a new value. → (rows, features)"""
         x = np.asarray(x, dtype=np.float64)
         bins = np.full(x.shape, NO_BIN, dtype=np.int64)
-        values = dict(zip(self.categories.tolist(), self.n_values.tolist(), strict=True))
+        values = self._values
         for j in range(x.shape[1]):
             column = x[:, j]
             if j in values:
@@ -132,35 +141,38 @@ class Associations(Immutable):
             and not np.isinf(self.edges).any()
         )
 
-    def rarity(self, category: int) -> Array:
+    def rarity(self, i: int) -> Array:
         """How much rarer each value is than values of the category usually are. → (values,)
 
-        In nats: the value's surprise −log p minus the mean surprise, at least 0.
+        In nats: the value's surprise −log p minus the mean surprise, at least 0. Bins of numbers
+        are none of them rare.
         """
-        share = self._shares(category)
+        share = self._shares(i)
+        if self.columns[i] not in self._values:
+            return np.zeros(len(share))
         surprise = -np.log(share)
         return np.asarray(np.maximum(surprise - (share * surprise).sum(), 0.0))
 
-    def strength(self, category: int) -> float:
-        """How closely the category goes together with the column to which it is closest.
+    def strength(self, i: int) -> float:
+        """How closely a column goes together with the one to which it is closest.
 
         Cramér's V without what independent columns would show, from 0 to 1.
         """
         values = [0.0]
         for other in range(len(self.edges)):
-            if other != self.categories[category]:
-                values.append(_cramers_v(self.table(category, other)))
+            if other != self.columns[i]:
+                values.append(_cramers_v(self.table(i, other)))
         return max(values)
 
-    def _shares(self, category: int) -> Array:
+    def _shares(self, i: int) -> Array:
         """The share of rows with each value, a little above 0 for one without rows. → (values,)"""
-        own = self.table(category, int(self.categories[category])).diagonal()
+        own = self.table(i, self.columns[i]).diagonal()
         return np.asarray((own + 0.5) / (own.sum() + 0.5 * len(own)))
 
     def _best_prior(self) -> Array:
         """Those of _PRIORS that predict the value of each row best from all other rows."""
         best = np.ones(self.prior.shape)
-        for i, c in enumerate(self.categories.tolist()):
+        for i, c in enumerate(self.columns):
             share = self._shares(i)[:, None]
             for other in range(len(self.edges)):
                 if other == c:
@@ -176,37 +188,55 @@ class Associations(Immutable):
                 best[i, other] = _PRIORS[int(np.argmax(likelihood))]
         return best
 
-    def _excess(self, category: int, other: int) -> Array:
+    @cached_property
+    def _excess(self) -> list[list[Array]]:
         """The surprise of each value in each bin of another column, beyond its own.
 
         log(p / q), where p is the share of the value among all rows and q that in the bin, counted
-        with `prior` more rows of average values. → (values, bins)
+        with `prior` more rows of average values. → by column and other column, (values, bins)
         """
-        table, prior = self.table(category, other), self.prior[category, other]
-        share = self._shares(category)[:, None]
-        return np.asarray(np.log(share * (table.sum(axis=0) + prior) / (table + prior * share)))
+        found: list[list[Array]] = []
+        for i in range(len(self.columns)):
+            share = self._shares(i)[:, None]
+            tables = [self.table(i, other) for other in range(len(self.edges))]
+            found.append(
+                [
+                    np.log(share * (table.sum(axis=0) + prior) / (table + prior * share))
+                    for table, prior in zip(tables, self.prior[i], strict=True)
+                ]
+            )
+        return found
+
+    @property
+    def single_share(self) -> Array:
+        """The share of rows whose value of a category no other row has. → (columns,)
+
+        As large as the expected share of new rows with a new value (Good and Turing).
+        """
+        own = [self.table(i, c).diagonal() for i, c in enumerate(self.columns)]
+        return np.array([float((count == 1).sum()) / max(self.n_rows, 1) for count in own])
 
     @property
     def most_surprise(self) -> Array:
-        """The largest surprise that a value of each category can have. → (categories,)"""
+        """The largest surprise that a value of each column can have. → (columns,)"""
         most = []
-        for i, c in enumerate(self.categories.tolist()):
+        for i, c in enumerate(self.columns):
             others = (other for other in range(len(self.edges)) if other != c)
-            excess = [float(self._excess(i, other).max(initial=0.0)) for other in others]
+            excess = [float(self._excess[i][other].max(initial=0.0)) for other in others]
             most.append(max(float(self.rarity(i).max(initial=0.0)), *excess, 0.0))
         return np.array(most)
 
     def surprise(self, x: NDArray[Any], only: int | None = None) -> tuple[Array, NDArray[np.int64]]:
-        """The surprise of the categories of rows, in nats, and the column that shows it most.
+        """The surprise of the values of rows, in nats, and the column that shows it most.
 
-        A missing cell and a new value have none. → (rows, categories) each; the column is −1 where
-        no other column makes the value more surprising. only: compute those of one category
+        A missing cell and a new value have none. → (rows, columns) each; −1 where no other column
+        makes the value more surprising. only: compute those of one column
         """
-        bins = self.bins(x)
+        bins, columns = self.bins(x), self.columns
         n_rows = len(bins)
-        total = np.zeros((n_rows, len(self.categories)))
-        shown_by = np.full((n_rows, len(self.categories)), -1, dtype=np.int64)
-        for i, c in enumerate(self.categories.tolist()):
+        total = np.zeros((n_rows, len(columns)))
+        shown_by = np.full((n_rows, len(columns)), -1, dtype=np.int64)
+        for i, c in enumerate(columns):
             if only not in (None, i):
                 continue
             rows = np.flatnonzero(bins[:, c] != NO_BIN)
@@ -216,7 +246,7 @@ class Associations(Immutable):
                 if other == c:
                     continue
                 there = bins[rows, other]
-                excess = np.where(there == NO_BIN, 0.0, self._excess(i, other)[own, there])
+                excess = np.where(there == NO_BIN, 0.0, self._excess[i][other][own, there])
                 more = excess > most
                 most[more], column[more] = excess[more], other
             total[rows, i] = np.maximum(self.rarity(i)[own], most)
@@ -224,40 +254,39 @@ class Associations(Immutable):
         return total, shown_by
 
     def likeliest(self, x: NDArray[Any], category: int) -> Array:
-        """The value of the category at this position that surprises least. → (rows,) codes
+        """The value of a category that surprises least. → (rows,) codes
 
         x: (rows, features); the rows' own values of the category do not matter.
         """
-        x = np.array(x, dtype=np.float64)
-        there = self.table(category, int(self.categories[category])).diagonal() > 0
+        x, i = np.array(x, dtype=np.float64), self.columns.index(category)
+        there = self.table(i, category).diagonal() > 0
         best, least = np.full(len(x), np.nan), np.full(len(x), np.inf)
         for code in np.flatnonzero(there):
-            x[:, self.categories[category]] = code
-            surprise = self.surprise(x, only=category)[0][:, category]
+            x[:, category] = code
+            surprise = self.surprise(x, only=i)[0][:, i]
             less = surprise < least
             best[less], least[less] = code, surprise[less]
         return best
 
     def is_new(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether the categories of rows have values without training rows. → (rows, categories)"""
-        x = np.asarray(x, dtype=np.float64)
-        own = self.bins(x)[:, self.categories]
-        seen = np.zeros(own.shape, dtype=bool)
-        for i in range(len(self.categories)):
-            there = self.table(i, int(self.categories[i])).diagonal() > 0
-            known = own[:, i] != NO_BIN
-            seen[known, i] = there[own[known, i]]
-        return np.asarray(~seen & ~np.isnan(x[:, self.categories]))
+        """Whether the categories of rows have values without training rows. → (rows, columns)"""
+        x, columns = np.asarray(x, dtype=np.float64), self.columns
+        bins = self.bins(x)
+        new = np.zeros((len(x), len(columns)), dtype=bool)
+        for i, c in enumerate(columns):
+            if c in self._values:
+                there = np.append(self.table(i, c).diagonal() > 0, False)  # the last: NO_BIN
+                new[:, i] = ~there[bins[:, c]] & ~np.isnan(x[:, c])
+        return new
 
     def parts(self, x: NDArray[Any]) -> Array:
-        """What each cell adds to the score, times the number of features; 0 for numbers.
+        """What each cell adds to the score, times the number of features.
 
         x: (rows, features) → (rows, features)
         """
         result = np.zeros(np.shape(x))
         surprise, _ = self.surprise(x)
-        added = np.where(self.is_new(x), self.unseen, self.weight * surprise)
-        result[:, self.categories] = added
+        result[:, self.columns] = np.where(self.is_new(x), self.unseen, self.weight * surprise)
         return result
 
     def bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -268,7 +297,7 @@ class Associations(Immutable):
         low, high = np.zeros(len(lower)), np.zeros(len(lower))
         first, last = self._bin_ends(lower), self._bin_ends(upper)
         for box in range(len(lower)):
-            for i in range(len(self.categories)):
+            for i in range(len(self.columns)):
                 smallest, largest = self._bounds_of_one(
                     i, lower[box], upper[box], first[box], last[box]
                 )
@@ -292,16 +321,20 @@ class Associations(Immutable):
         first: NDArray[np.int64],
         last: NDArray[np.int64],
     ) -> tuple[float, float]:
-        """Bounds of one category in one box."""
-        c, n_values = int(self.categories[i]), int(self.n_values[i])
-        codes = np.arange(max(np.ceil(lower[c]), 0), min(np.floor(upper[c]), n_values - 1) + 1)
-        codes = codes.astype(np.int64)
-        there = self.table(i, c).diagonal() > 0
+        """Bounds of one column in one box."""
+        c = self.columns[i]
+        is_category, n_values = c in self._values, int(self.n_bins[c])
+        if is_category:
+            codes = np.arange(max(np.ceil(lower[c]), 0), min(np.floor(upper[c]), n_values - 1) + 1)
+            codes = codes.astype(np.int64)
+            there = self.table(i, c).diagonal() > 0
+        else:
+            codes, there = np.arange(first[c], last[c] + 1), np.ones(n_values, dtype=bool)
         rarity = self.rarity(i)
         least, most = rarity.copy(), rarity.copy()
         for other in range(len(self.edges)):
             if other != c:
-                excess = self._excess(i, other)[:, first[other] : last[other] + 1]
+                excess = self._excess[i][other][:, first[other] : last[other] + 1]
                 least, most = (
                     np.maximum(least, excess.min(axis=1)),
                     np.maximum(most, excess.max(axis=1)),
@@ -310,27 +343,43 @@ class Associations(Immutable):
         for part in parts:
             part[~there[codes]] = self.unseen[i]
         ends = [part.tolist() for part in parts]
-        if not (lower[c] >= 0 and upper[c] <= n_values - 1) or not len(codes):
+        outside = not (lower[c] >= 0 and upper[c] <= n_values - 1) or not len(codes)
+        if is_category and outside:
             for end in ends:  # values that training rows do not have
                 end.append(float(self.unseen[i]))
         return min(ends[0]), max(ends[1])
 
-    def clashes(self, x: NDArray[Any], category: int) -> NDArray[np.int64]:
-        """Why the category at this position is surprising. x: (rows, features) → (rows, 3)
+    def clashes(self, x: NDArray[Any], i: int) -> NDArray[np.int64]:
+        """Why the values of the i-th of `columns` are surprising. x: (rows, features) → (rows, 3)
 
         The column that shows it most, −1 if none does; the training rows in the row's bin of that
-        column; and those of them with the same value.
+        column; and those of them in the same bin of the i-th.
         """
-        shown_by, bins = self.surprise(x)[1][:, category], self.bins(x)
+        shown_by, bins = self.surprise(x, only=i)[1][:, i], self.bins(x)
         result = np.zeros((len(bins), 3), dtype=np.int64)
         result[:, 0] = shown_by
         for other in np.unique(shown_by[shown_by >= 0]).tolist():
             rows = np.flatnonzero(shown_by == other)
-            table = self.table(category, other)[:, bins[rows, other]]
+            table = self.table(i, other)[:, bins[rows, other]]
             result[rows, 1] = table.sum(axis=0)
-            own = bins[rows, self.categories[category]]
+            own = bins[rows, self.columns[i]]
             result[rows, 2] = table[own, np.arange(len(rows))]
         return result
+
+
+def bin_counts(n_features: int, values: Mapping[int, int]) -> NDArray[np.int64]:
+    """(features,) the number of bins of every column. values: of each category"""
+    return np.array([values.get(j, N_EDGES + 1) for j in range(n_features)], dtype=np.int64)
+
+
+def surprising_columns(n_features: int, values: Mapping[int, int]) -> list[int]:
+    """The columns whose values can be surprising. values: of each category
+
+    Numbers are among them if there are categories, and few enough bins to count all pairs of them.
+    """
+    if values and bin_counts(n_features, values).sum() <= _MOST_BINS:
+        return list(range(n_features))
+    return sorted(values)
 
 
 def _cramers_v(table: NDArray[np.int64]) -> float:
@@ -347,11 +396,12 @@ def _cramers_v(table: NDArray[np.int64]) -> float:
 
 
 def _edges(column: NDArray[Any]) -> Array:
-    """At most N_EDGES ends of bins with about equally many values each."""
+    """At most N_EDGES ends of bins with about equally many values each, fewer for few values."""
     column = np.asarray(column, dtype=np.float64)
     column = column[~np.isnan(column)]
     if not len(column):
         return np.empty(0)
-    levels = np.linspace(0, 1, N_EDGES + 2)[1:-1]
+    n_bins = int(np.clip(np.sqrt(len(column)) / 2, _FEWEST_BINS, N_EDGES + 1))
+    levels = np.linspace(0, 1, n_bins + 1)[1:-1]
     edges = np.unique(np.quantile(column, levels, method="higher"))
     return np.asarray(edges[edges > column.min()])

@@ -273,9 +273,9 @@ class _Search:
         target, features: (sets, size); masked: (sets, features) without the values to change
         """
         associations = self._prepared.members[0].associations
-        for i, j in enumerate(associations.categories.tolist()):
+        for j in associations.categories.tolist():
             rows, place = np.nonzero(features == j)
-            target[rows, place] = associations.likeliest(masked[rows], i)
+            target[rows, place] = associations.likeliest(masked[rows], j)
 
     def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
         """Values rounded for display, away from the row's own value.

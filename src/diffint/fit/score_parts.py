@@ -21,7 +21,9 @@ _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
 _GROUP_ROWS = 16
 _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
-_SURPRISE_WEIGHT = 3.0  # of a category that follows from another column
+# The weights of a category and of a number that follow from another column.
+_SURPRISE_WEIGHT, _NUMBER_WEIGHT = 3.0, 2.0
+_COMMONLY_NEW, _LEAST_NEW = 0.05, 1e-4  # share of rows with a value of their own
 _LEAST_SURPRISE = 0.1  # nats, where hardly any value surprises
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
@@ -146,18 +148,24 @@ def _weighed_associations(
     """The member's associations with their weights. rows, parts: (rows, features), unknown rows
 
     The surprise of a category varies as much as the part of a feature usually does, or more if the
-    category goes closely together with another column. A new value alone makes a row score above
-    nearly all others.
+    category goes closely together with another column; that of a number counts less, as its error
+    shows most of the same. A new value alone makes a row score above nearly all others, unless many
+    training rows have a value of their own.
     """
     found = member.associations
     usual = float(np.mean([_spread(parts[:, j]) for j in np.flatnonzero(member.scaler.seen)]))
     surprise, _ = found.surprise(rows)
     spread = np.array([max(_spread(column), _LEAST_SURPRISE) for column in surprise.T])
-    strength = np.array([found.strength(i) for i in range(len(found.categories))])
-    weight = _SURPRISE_WEIGHT * strength * usual * member.scaler.n_seen / spread
+    strength = np.array([found.strength(i) for i in range(len(found.columns))])
+    is_category = np.isin(found.columns, found.categories)
+    factor = np.where(is_category, _SURPRISE_WEIGHT, _NUMBER_WEIGHT)
+    weight = factor * strength * usual * member.scaler.n_seen / spread
     scores = parts.sum(axis=1) * member.scaler.n_seen + surprise @ weight
-    highest = _MARGIN * np.quantile(scores, _RARE_SCORE)
-    return replace(found, weight=weight, unseen=np.maximum(highest, weight * found.most_surprise))
+    highest = np.maximum(_MARGIN * np.quantile(scores, _RARE_SCORE), weight * found.most_surprise)
+    new_share = found.single_share
+    rare = np.clip(1.0 - new_share / _COMMONLY_NEW, 0.0, 1.0)
+    unseen = np.maximum(rare * highest, -weight * np.log(np.maximum(new_share, _LEAST_NEW)))
+    return replace(found, weight=weight, unseen=np.where(is_category, unseen, 0.0))
 
 
 def _spread(values: NDArray[np.float64]) -> float:

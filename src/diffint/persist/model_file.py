@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.associations import MOST_VALUES, N_EDGES, Associations
+from ..core.associations import (
+    MOST_VALUES,
+    N_EDGES,
+    Associations,
+    bin_counts,
+    surprising_columns,
+)
 from ..core.calibration import MAX_SCORES, Calibration
 from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
 from ..core.decoder import DECODERS, Decoder
@@ -136,14 +142,14 @@ class _Description:
         """Arrays that a table without categories does not have."""
         if not self.categories:
             return {}
-        m, d, n = int(self.config.n_members), self.n_features, len(self.n_values)
-        values = sum(self.n_values.values())
-        bins = (d - n) * (N_EDGES + 1) + values
+        m, d = int(self.config.n_members), self.n_features
+        columns, bins = surprising_columns(d, self.n_values), bin_counts(d, self.n_values)
+        n, total = len(columns), int(bins[columns].sum() * bins.sum())
         return {
             "categories.value_bytes": ("U8", (self.value_bytes,)),
             "categories.value_ends": ("I64", (sum(count for _, count in self.categories),)),
             "members.associations.edges": ("F64", (m, d, N_EDGES)),
-            "members.associations.counts": ("I64", (m, values * bins)),
+            "members.associations.counts": ("I64", (m, total)),
             "members.associations.n_rows": ("I64", (m,)),
             "members.associations.prior": ("F64", (m, n, d)),
             "members.associations.weight": ("F64", (m, n)),
