@@ -29,6 +29,7 @@ from .constraints import (
     training_range,
     values_between,
 )
+from .doubt import doubts
 
 if TYPE_CHECKING:
     import pandas
@@ -64,7 +65,9 @@ class LocalExplanation(Immutable):
     expected: (rows, features) the value that the model expects, in original units.
     share: (rows, features) the feature's share of the score; a row's shares sum to 1 unless its
         score is 0.
-    responsibility: (rows, features) ranks the features of a row, largest first.
+    responsibility: (rows, features) how far the value is from what the units expect that match most
+        of the row.
+    doubt: (rows, features) ranks the features of a row, the one most likely wrong first.
     constant, whole: (features,) whether the feature had a single value in training; whether it had
         only whole numbers.
     missing_share: (features,) share of the training rows that miss the value.
@@ -98,6 +101,7 @@ class LocalExplanation(Immutable):
     expected: Array
     share: Array
     responsibility: Array
+    doubt: Array
     constant: NDArray[np.bool_]
     missing_share: Array
     whole: NDArray[np.bool_]
@@ -122,8 +126,8 @@ class LocalExplanation(Immutable):
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
-        """(rows, features) the features of each row, most responsible first."""
-        return np.argsort(-self.responsibility, axis=1, kind="stable")
+        """(rows, features) the features of each row, the most doubted first."""
+        return np.argsort(-self.doubt, axis=1, kind="stable")
 
     def features_for(self, part: float = 0.8) -> NDArray[np.int64]:
         """(rows,) the smallest number of features whose shares sum to at least `part`."""
@@ -388,6 +392,7 @@ def explain_rows(
         expected=found.expected,
         share=share,
         responsibility=responsibility,
+        doubt=doubts(prepared, x, responsibility, share, n_jobs),
         constant=smallest == largest,
         missing_share=missing_share,
         whole=model.features.whole,

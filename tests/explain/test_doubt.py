@@ -1,0 +1,78 @@
+"""Which values of a row are doubted: against the definition, and with values that are wrong."""
+
+import numpy as np
+import pytest
+
+from diffint import DiffInt
+from diffint.engine.cpu.neighbour_kernel import find_deviations
+
+from ..conftest import QUICK
+
+
+def defined_deviation(row, known, floor, j, count):
+    """Of one cell, as it is described. known: (n, features)"""
+    used = [k for k in range(len(row)) if k != j and floor[k] > 0 and not np.isnan(row[k])]
+    distance = np.abs(row[used] - known[:, used]).sum(axis=1)
+    values = known[np.argsort(distance, kind="stable")[:count], j]
+    middle = np.median(values)
+    return abs(row[j] - middle) / (np.abs(values - middle).mean() + floor[j])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_known", [3, 16, 50, 163])
+def test_deviations_are_the_defined_ones(seed, n_known):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(20, 5)).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    known = rng.normal(size=(n_known, 5)).astype(np.float32)
+    floor = np.array([0.1, 0.2, 0.0, 0.1, 0.3])
+    wanted = np.stack([rng.permutation(5)[:3] for _ in rows])
+    count = min(7, n_known)
+    found, scratch = np.empty(wanted.shape), np.empty((2, n_known), dtype=np.float32)
+    nearest = np.empty((2, count), dtype=np.float32)
+    find_deviations(rows, np.ascontiguousarray(known.T), floor, wanted, found, scratch, nearest)
+    for i, features in enumerate(wanted):
+        for place, j in enumerate(features):
+            unused = floor[j] == 0 or np.isnan(rows[i, j])
+            expected = 0.0 if unused else defined_deviation(rows[i], known, floor, j, count)
+            assert found[i, place] == pytest.approx(expected, rel=1e-4)
+
+
+def make_linked(n_rows=400, seed=0):
+    """Three columns that follow from each other, and three that do not."""
+    rng = np.random.default_rng(seed)
+    base = rng.uniform(-1, 1, n_rows)
+    linked = [base + 0.05 * rng.normal(size=n_rows) for _ in range(3)]
+    return np.stack([*linked, *rng.normal(size=(3, n_rows))], axis=1)
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(make_linked())
+
+
+def test_an_ordinary_value_that_contradicts_the_others_is_doubted_first(detector):
+    rows = make_linked(40, seed=1)
+    rows[:, 1] = np.where(rows[:, 1] > 0, -0.8, 0.8)
+    why = detector.explain(rows)
+    assert (why.order[:, 0] == 1).mean() >= 0.9
+    assert (why.doubt >= 0).all()
+
+
+def test_a_value_beyond_all_training_values_comes_first(detector):
+    rows = make_linked(40, seed=1)
+    rows[:, 4] = 9.0
+    assert (detector.explain(rows).order[:, 0] == 4).all()
+
+
+def test_without_kept_rows_doubt_is_responsibility():
+    why = DiffInt(**QUICK, kept_rows=0).fit(make_linked()).explain(make_linked(10, seed=1))
+    np.testing.assert_array_equal(why.doubt, why.responsibility)
+
+
+def test_rows_do_not_depend_on_each_other(detector):
+    rows = make_linked(300, seed=2)
+    rows[5, 2] = np.nan
+    together = detector.explain(rows).doubt
+    alone = np.concatenate([detector.explain(rows[i : i + 1]).doubt for i in range(0, 300, 37)])
+    np.testing.assert_array_equal(together[::37], alone)
