@@ -30,6 +30,7 @@ from .constraints import (
     values_between,
 )
 from .doubt import doubts
+from .reasons import ComparableRows, Reason
 
 if TYPE_CHECKING:
     import pandas
@@ -39,6 +40,8 @@ Array = NDArray[np.float64]
 
 SIDES = ("below", "inside", "above")
 _BLOCK_ROWS = 512
+_MORE_TRIED = 3  # features that are looked at beyond the number of reasons
+_MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ class LocalExplanation(Immutable):
     clashes: for features whose values can be surprising a (rows, 3) array: the column with which a
         row's value goes together least (−1 if there is none), the training rows alike in it, and
         those of them with the same value, or a similar one if it is a number.
+    comparable: the training rows that values are compared with; None if the model keeps too few.
     new_texts: values of categories that are not in `categories`, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
@@ -110,6 +114,7 @@ class LocalExplanation(Immutable):
     held_out: bool
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     clashes: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    comparable: ComparableRows | None = None
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     index: pandas.Index | None = None
 
@@ -225,13 +230,33 @@ class LocalExplanation(Immutable):
         return headline(self, check_index(row, len(self), "row", "explained"))
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
-        """One sentence for each of a row's most responsible features, at most `n_reasons`.
+        """One sentence for each of a row's most doubted features, at most `n_reasons`.
 
-        Features with responsibility 0 are skipped.
+        Numbers inside the range that comparable training rows keep are skipped, unless nothing else
+        is in doubt.
         """
         row = check_index(row, len(self), "row", "explained")
-        order = self.order[row][: check_count(n_reasons, "reasons")]
-        return [self.reason(row, int(j)) for j in order if self.responsibility[row, j] > 0]
+        return [self.reason(row, j) for j in self.doubted(row, check_count(n_reasons, "reasons"))]
+
+    def doubted(self, row: int, most: int = 3) -> list[int]:
+        """The features of a row with a reason, the most doubted first."""
+        order = [int(j) for j in self.order[row] if self.doubt[row, j] > 0]
+        found = []
+        for j in order[: most + _MORE_TRIED]:
+            number = not np.isnan(self.value[row, j]) and j not in self.categories
+            if not number or self.comparable is None or self.conditional(row, j) is not None:
+                found.append(j)
+            if len(found) == most:
+                break
+        return found or order[:1]
+
+    def conditional(self, row: int, feature: int) -> Reason | None:
+        """The range that comparable training rows keep, if a number is outside of it."""
+        if self.comparable is None or self.constant[feature]:
+            return None
+        n_doubted = min(_MOST_DOUBTED, len(self.feature_names) // 2)
+        doubted = [int(j) for j in self.order[row][:n_doubted]]
+        return self.comparable.reason(self.value[row], feature, doubted)
 
     def reason(self, row: int, feature: int) -> str:
         """One sentence about one feature of a row."""
@@ -401,6 +426,7 @@ def explain_rows(
         held_out=model.calibration.held_out,
         categories=model.categories,
         clashes=_clashes(model, x, matches.member),
+        comparable=prepared.once(ComparableRows.of),
         new_texts=dict(new_texts or {}),
         index=index,
     )

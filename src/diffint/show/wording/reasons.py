@@ -8,6 +8,7 @@ from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
+from ...explain.reasons import Condition, Reason
 from .ranges import range_text, rows_inside, values_text
 
 
@@ -46,6 +47,9 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     share = _carries(why, row, j)
     if j in why.categories:
         return f"{name} {_category(why, row, j)}; {share}"
+    found = why.conditional(row, j)
+    if found is not None:
+        return f"{name} = {_compared(why, row, found)}; {share}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
     side = int(why.side[row, j])
@@ -63,6 +67,37 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     one_sided = binds_below != binds_above
     kind = "value" if lower == upper else "limit" if one_sided else "range"
     return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
+
+
+def _compared(why: LocalExplanation, row: int, found: Reason) -> str:
+    """``0, but 99 % of the 134 training rows with carat 2.5–3.1 have 5.2–6.1; 5.6 would fit``"""
+    value, low, up = distinct_numbers(found.value, found.lower, found.upper)
+    if not found.conditions and found.share == 1.0:
+        side, end = ("below", low) if found.value < found.lower else ("above", up)
+        return f"{value}, but no training row is {side} {end}"
+    expected = np.round(found.expected) if why.whole[found.feature] else found.expected
+    fits = distinct_numbers(expected, found.value)[0]
+    sampled = "sampled " if why.comparable is not None and why.comparable.sampled else ""
+    alike = " and ".join(_condition(why, row, c) for c in found.conditions)
+    those = f"the {found.n_rows:,} {sampled}training rows{f' with {alike}' if alike else ''}"
+    ends = (
+        low
+        if found.lower == found.upper
+        else range_text(found.lower, found.upper, low, up, True, True)
+    )
+    return f"{value}, but {percent(found.share)} of {those} have {ends}; {fits} would fit"
+
+
+def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
+    """``carat 2.5–3.1``, or ``cut = Ideal``"""
+    j, lower, upper = condition
+    name = shown_name(why.feature_names[j])
+    if j in why.categories:
+        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
+    if lower == upper:
+        return f"{name} = {number(lower)}"
+    low, up = distinct_numbers(lower, upper)
+    return f"{name} {range_text(lower, upper, low, up, True, True)}"
 
 
 def _category(why: LocalExplanation, row: int, j: int) -> str:
