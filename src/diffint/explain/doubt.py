@@ -3,7 +3,7 @@
 A value is doubted if rows that agree with the *rest* of the row have other values. These are found
 among the kept rows, without the feature itself, so that a wrong value does not choose its own
 company. The doubt is the distance of the value from the middle of their values, in units of their
-spread, times the value's responsibility, and a little of its share of the score. Values beyond all
+spread, times a power of the value's responsibility and its share of the score. Values beyond all
 training values come first. Measured in docs/results/explain_quality.md.
 """
 
@@ -28,7 +28,7 @@ _MOST_ROWS = 256  # kept rows of a member among which the nearest are found
 _MOST_OF_KEPT = 1 / 3  # of few kept rows, the nearest are at most this share
 _FLOOR = 0.2  # added to the spread, in standard deviations of the kept rows
 _LEAST_DEVIATION, _LEAST_RESPONSIBILITY, _LEAST_SHARE = 0.1, 1e-3, 1e-3
-_SHARE_POWER = 0.3
+_POWER = 0.7  # of responsibility and share, which say nearly the same
 _BEYOND = 10.0  # factor for values beyond all training values
 _BLOCK_ROWS = 256
 
@@ -46,10 +46,8 @@ def doubts(
     with np.errstate(invalid="ignore"):
         beyond = (x < smallest) | (x > largest)
     found = (
-        (responsibility + _LEAST_RESPONSIBILITY)
-        * (share + _LEAST_SHARE) ** _SHARE_POWER
-        * np.where(beyond, _BEYOND, 1.0)
-    )
+        (responsibility + _LEAST_RESPONSIBILITY) * (share + _LEAST_SHARE)
+    ) ** _POWER * np.where(beyond, _BEYOND, 1.0)
     # Only the foremost are compared, which takes most of the time.
     n_compared = min(N_COMPARED, x.shape[1])
     each = np.arange(len(x))[:, None]

@@ -43,8 +43,9 @@ class Condition(NamedTuple):
 class Reason:
     """Why a value is in doubt: comparable training rows keep a range that it is outside of.
 
-    expected: their median. share: of comparable new rows that are expected inside the range. n_rows:
-    number of comparable rows that were looked at. No conditions: all training rows are comparable.
+    expected: their median. share: of comparable new rows that are expected inside the range.
+    n_rows: number of comparable rows that were looked at. No conditions: all training rows are
+    comparable.
     """
 
     feature: int
@@ -85,6 +86,10 @@ class ComparableRows(Immutable):
             weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
             parts.append(member.scaler.to_original(member.kept_rows / weight))
         rows = np.concatenate(parts)
+        # Kept rows are stored with about seven digits.
+        size = np.floor(np.log10(np.maximum(np.abs(rows), 1e-300)))
+        step = 10.0 ** np.clip(size - 5, -300, 300)
+        rows = np.round(rows / step) * step
         whole = model.features.whole
         rows[:, whole] = np.round(rows[:, whole])
         rows = np.unique(rows, axis=0)  # members keep the same rows of a small table
@@ -199,12 +204,12 @@ class ComparableRows(Immutable):
         column, fewest = self.choosing[order, c], _fewest(len(self.choosing))
         if self.is_category[c]:
             first, last = np.searchsorted(column, [row[c], row[c] + 0.5])
-            return order[first:last] if last - first >= fewest else None
+            return np.asarray(order[first:last]) if last - first >= fewest else None
         count = max(int(size * n), fewest)
         if count > n:
             return None
         start = int(np.clip(np.searchsorted(column, row[c]) - count // 2, 0, n - count))
-        return order[start : start + count]
+        return np.asarray(order[start : start + count])
 
     def _gap(self, rows: Rows, scaled: Array, feature: int) -> float:
         """How far outside the range of rows the value lies, as a multiple of the range's width."""
