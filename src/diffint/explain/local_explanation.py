@@ -75,7 +75,8 @@ class LocalExplanation(Immutable):
     clashes: for features whose values can be surprising a (rows, 3) array: the column with which a
         row's value goes together least (−1 if there is none), the training rows alike in it, and
         those of them with the same value, or a similar one if it is a number.
-    new_texts: values of categories that are not in `categories`, by row and feature, where known.
+    new_texts: values of categories that are not in `categories`, and the days of times beyond the
+    training times, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 

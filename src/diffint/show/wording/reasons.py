@@ -48,6 +48,7 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
         return f"{name} {_category(why, row, j)}; {share}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
+    shown = _as_counted(why, row, j, shown)
     side = int(why.side[row, j])
     if np.isnan(lower):
         return f"{name} = {shown}, but the pattern has no range for this feature; {share}"
@@ -63,6 +64,12 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     one_sided = binds_below != binds_above
     kind = "value" if lower == upper else "limit" if one_sided else "range"
     return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
+
+
+def _as_counted(why: LocalExplanation, row: int, j: int, shown: str) -> str:
+    """A number, after the one in the table if that is a time beyond the training times."""
+    beyond = why.new_texts.get((row, j))
+    return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
 
 
 def _category(why: LocalExplanation, row: int, j: int) -> str:
@@ -120,6 +127,7 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
             continue
         lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
         value, low, up = distinct_numbers(why.value[row, j], lower, upper)
+        value = _as_counted(why, row, j, value)
         ends = range_text(lower, upper, low, up, True, True)
         where = ("below", "within", "above")[side + 1] if lower != upper else "not"
         parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
