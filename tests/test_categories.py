@@ -310,3 +310,15 @@ def test_a_certificate_does_not_say_that_a_text_is_above_others(table):
     detector = DiffInt(**QUICK, decoder="certified").fit(table[["shop", "age"]])
     text = detector.certify(table[["shop", "age"]].iloc[:1].assign(shop="west")).text(0)
     assert "beyond the intervals of all units: shop." in text
+
+
+def test_a_number_that_is_surprising_beside_others_is_the_first_reason():
+    rng = np.random.default_rng(0)
+    asleep = rng.uniform(2, 20, 300).round(1)
+    kind = rng.choice(["cat", "dog", "cow", "emu"], 300)
+    table = pd.DataFrame(
+        {"asleep": asleep, "awake": 24 - asleep, "kind": kind, "age": rng.normal(size=300)}
+    )
+    detector = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
+    why = detector.explain(table.iloc[:40].assign(awake=25 - asleep[:40]))
+    assert np.isin(why.order[:, 0], [0, 1]).mean() >= 0.8

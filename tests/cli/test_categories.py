@@ -377,3 +377,19 @@ def test_new_parts_of_times_and_later_times_are_named_as_in_the_library(run, tmp
     assert "(days since 2024-01-01) = 3653 (beyond the training times, counted as" in shown
     for reason in DiffInt.load(model).explain(rows).reasons(0, 5):
         assert reason in shown
+
+
+def test_a_column_without_training_values_may_be_anything_later(run, tmp_path):
+    orders = make_orders()
+    empty = orders.assign(sent=pd.Series([pd.NaT] * 300, dtype="datetime64[ns]"), note="")
+    empty.to_parquet(tmp_path / "t.parquet")
+    orders.assign(sent=pd.Timestamp("2024-03-01"), note=7).to_parquet(tmp_path / "full.parquet")
+    orders.to_parquet(tmp_path / "without.parquet")
+    model = tmp_path / "m.diffint"
+    assert run("fit", tmp_path / "t.parquet", "-o", model, *QUICK).code == 0
+    scores = [
+        run("score", model, tmp_path / f"{name}.parquet", "-o", "-").out
+        for name in ("t", "full", "without")
+    ]
+    assert scores[0].count("\n") == 301
+    assert len(set(scores)) == 1

@@ -209,3 +209,9 @@ def test_explanations_show_times_beyond_the_training_times_as_they_are(detector,
     assert f"{DAYS} = −3653 (beyond the training times, counted as 0)" in why.reason(1, j)
     assert "= 3652 (beyond" in why.brief(0, n_reasons=5)
     assert (0, j) not in detector.explain(log.iloc[:2]).new_texts
+
+
+def test_broken_text_beside_times(log):
+    names = pd.Series(["caf\udce9", "bar"] * 150, dtype=object)  # not valid Unicode
+    detector = DiffInt(**QUICK).fit(log.assign(place=names))
+    assert "caf\\udce9" in detector.explain(log.assign(place=names)).text(0, n_reasons=9)

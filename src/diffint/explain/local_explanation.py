@@ -368,6 +368,9 @@ def explain_rows(
     n_seen = max(int((missing_share < 1.0).sum()), 1)
     surprising[:, list(model.categories)] = True  # so is a category for its surprise
     responsibility = np.where(surprising, n_seen * parts, found.responsibility)
+    if model.categories:  # beside them numbers can be surprising too
+        surprise = np.mean([member.associations.parts(x) for member in model.members], axis=0)
+        responsibility += np.where(surprising, 0.0, surprise)
     unit = matches.member * n_units + matches.unit
     return LocalExplanation(
         feature_names=model.feature_names,

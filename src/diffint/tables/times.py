@@ -70,7 +70,7 @@ def with_time_parts(frame: Any, times: Mapping[str, TimeColumn]) -> Any:
     for j, name in enumerate(map(str, frame.columns)):
         column = frame.iloc[:, j]
         if name not in times:
-            columns[name] = column.array
+            columns[name] = column
             continue
         time = times[name]
         local = _like_training(column, name, time)
@@ -170,8 +170,13 @@ def _in_one_zone(column: Any, **options: Any) -> Any:
 
 def _texts(column: Any) -> Any:
     """The cells of a column, with None for those that are missing or blank."""
-    cells = column.astype(object).where(column.notna(), None)
-    return cells.map(lambda cell: None if isinstance(cell, str) and not cell.strip() else cell)
+    import pandas
+
+    cells = [
+        None if missing or (isinstance(cell, str) and not cell.strip()) else cell
+        for cell, missing in zip(column.to_numpy(dtype=object), column.isna(), strict=True)
+    ]
+    return pandas.Series(cells, index=column.index, dtype=object)  # any text, also a broken one
 
 
 def _check_not_times(column: Any, name: str) -> None:
@@ -180,7 +185,8 @@ def _check_not_times(column: Any, name: str) -> None:
 
     if pandas.api.types.infer_dtype(column, skipna=True) != "string":
         return
-    different = pandas.Series(_texts(column).dropna().unique())
+    different = pandas.Series(column.dropna().unique(), dtype=object)
+    different = different[different.str.strip() != ""]
     if len(different) < _FEWEST_TIMES or different.str.match(_ISO_DAY).mean() < _MOSTLY_TIMES:
         return
     times = pandas.to_datetime(different, format="ISO8601", utc=True, errors="coerce")
