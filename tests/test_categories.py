@@ -272,3 +272,53 @@ def test_a_range_of_all_values_excludes_nothing(detector):
     everything = ~learned.binds_below[:, 2] & ~learned.binds_above[:, 2]  # both shops
     assert everything.any()
     assert (learned.importance[everything, 2] < 0.05).all()
+
+
+def test_a_categorical_column_may_have_numbers():
+    rng = np.random.default_rng(0)
+    floors = rng.integers(0, 4, 100)
+    table = pd.DataFrame({"floor": pd.Categorical(floors), "x": rng.normal(size=100)})
+    detector = DiffInt(**QUICK).fit(table)
+    assert sorted(detector.model_.categories[0]) == ["0", "1", "2", "3"]
+    np.testing.assert_array_equal(
+        detector.anomaly_score(table), detector.anomaly_score(table.assign(floor=floors))
+    )
+
+
+def test_an_array_cannot_have_text(detector, table):
+    for rows in (np.zeros((3, 4)), table.to_numpy()):
+        with pytest.raises(InputError, match="needs text in 'colour' and 'shop'; pass a data fr"):
+            detector.anomaly_score(rows)
+
+
+def test_a_region_names_values_of_categories(detector, table):
+    region = detector.certify_region({"colour": "red", "size": 1}, {"colour": "red", "size": 2})
+    assert "Every complete row with colour = red, size in [1, 2] scores" in region.text()
+    scores = detector.anomaly_score(table[table["colour"].eq("red") & table["size"].between(1, 2)])
+    assert (scores >= region.lower).all()
+    assert (scores <= region.upper).all()
+    first, *_, last = detector.model_.categories[0]
+    text = detector.certify_region({"colour": last}, None).text()
+    assert f"colour one of {last}, a new value scores" in text
+    with pytest.raises(InputError, match="'colour' has no value 'pink'; its values are '"):
+        detector.certify_region({"colour": "pink"}, {"colour": "pink"})
+    with pytest.raises(InputError, match="'colour' has different ends, and its values have no"):
+        detector.certify_region({"colour": last}, {"colour": first})
+
+
+def test_a_certificate_does_not_say_that_a_text_is_above_others(table):
+    detector = DiffInt(**QUICK, decoder="certified").fit(table[["shop", "age"]])
+    text = detector.certify(table[["shop", "age"]].iloc[:1].assign(shop="west")).text(0)
+    assert "beyond the intervals of all units: shop." in text
+
+
+def test_a_number_that_is_surprising_beside_others_is_the_first_reason():
+    rng = np.random.default_rng(0)
+    asleep = rng.uniform(2, 20, 300).round(1)
+    kind = rng.choice(["cat", "dog", "cow", "emu"], 300)
+    table = pd.DataFrame(
+        {"asleep": asleep, "awake": 24 - asleep, "kind": kind, "age": rng.normal(size=300)}
+    )
+    detector = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
+    why = detector.explain(table.iloc[:40].assign(awake=25 - asleep[:40]))
+    assert np.isin(why.order[:, 0], [0, 1]).mean() >= 0.8

@@ -316,7 +316,8 @@ array([ 1, -1])
         ----------
         lower, upper : array-like, mapping or None
             Ends of the region in original units: one per feature, or a mapping from feature names
-            to ends. Features not in the mapping are unbounded; with None, all are.
+            to ends. Features not in the mapping are unbounded; with None, all are. An end of a
+            category is one of its values.
         splits : int, default=0
             How many times a part of the region may be halved to tighten the bounds.
         """

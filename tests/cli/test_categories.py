@@ -360,3 +360,36 @@ def test_times_are_passed_on_as_they_are(tmp_path):
     assert frame["n"].dtype == np.float64
     assert list(frame["text"]) == ["2024-01-01T12:00", None, None, "2024-01-02", "x"]
     assert frame["text"].dtype == object
+
+
+def test_new_parts_of_times_and_later_times_are_named_as_in_the_library(run, tmp_path):
+    rng = np.random.default_rng(0)
+    days = pd.Series(pd.date_range("2024-01-01", periods=300, freq="D"))
+    time = days + pd.to_timedelta(rng.integers(8, 18, 300), "h")
+    table = pd.DataFrame({"time": time, "x": rng.normal(size=300)})
+    rows = table.iloc[:1].assign(time=pd.Timestamp("2034-01-01 03:00"))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    model = tmp_path / "m.diffint"
+    assert run("fit", tmp_path / "t.csv", "-o", model, *QUICK).code == 0
+    shown = run("explain", model, tmp_path / "new.csv", "--top", 1).out
+    assert "time (hour) = 3, a value that no training row has" in shown
+    assert "(days since 2024-01-01) = 3653 (beyond the training times, counted as" in shown
+    for reason in DiffInt.load(model).explain(rows).reasons(0, 5):
+        assert reason in shown
+
+
+def test_a_column_without_training_values_may_be_anything_later(run, tmp_path):
+    orders = make_orders()
+    empty = orders.assign(sent=pd.Series([pd.NaT] * 300, dtype="datetime64[ns]"), note="")
+    empty.to_parquet(tmp_path / "t.parquet")
+    orders.assign(sent=pd.Timestamp("2024-03-01"), note=7).to_parquet(tmp_path / "full.parquet")
+    orders.to_parquet(tmp_path / "without.parquet")
+    model = tmp_path / "m.diffint"
+    assert run("fit", tmp_path / "t.parquet", "-o", model, *QUICK).code == 0
+    scores = [
+        run("score", model, tmp_path / f"{name}.parquet", "-o", "-").out
+        for name in ("t", "full", "without")
+    ]
+    assert scores[0].count("\n") == 301
+    assert len(set(scores)) == 1

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from diffint import DiffInt
-from diffint.core.errors import InputError, InputTypeError
+from diffint.core.errors import InputError, InputTypeError, InputWarning
 
 from ..conftest import QUICK
 
@@ -132,6 +132,10 @@ def test_other_values_at_scoring(detector, log, time, message):
 def test_an_array_cannot_have_times(detector):
     with pytest.raises(InputError, match="needs times in 'time'; pass a data frame"):
         detector.anomaly_score(np.zeros((3, 3)))
+    table = pd.DataFrame({"x": np.arange(60.0), "time": pd.date_range("2024", periods=60)})
+    detector = DiffInt(**QUICK).fit(table)
+    with pytest.raises(InputError, match="needs times in 'time'; pass a data frame"):
+        detector.anomaly_score(np.zeros((3, 2)))
 
 
 def test_texts_that_are_not_all_times_are_a_category():
@@ -144,3 +148,70 @@ def test_a_column_named_as_a_category_is_no_time():
     assert DiffInt(**QUICK, categories=["time"]).fit(table).model_.categories[0] == (
         *("2024-03-01", "2024-03-02"),
     )
+
+
+def test_times_of_different_zones_as_objects_are_converted_to_one(log):
+    zones = ["Asia/Tokyo", "UTC"] * 150
+    time = [time.tz_localize(zone) for time, zone in zip(log["time"], zones, strict=True)]
+    mixed = log.assign(time=pd.Series(time, dtype=object))
+    assert DiffInt(**QUICK).fit(mixed).model_.kinds.times["time"].zone == "UTC"
+
+
+def test_a_column_without_any_time_is_ignored_with_a_warning(log):
+    nothing = log.assign(time=pd.Series([pd.NaT] * len(log), dtype="datetime64[ns]"))
+    with pytest.warns(InputWarning, match="no value in the training rows and is ignored: 'time'"):
+        detector = DiffInt(**QUICK).fit(nothing)
+    assert np.isfinite(detector.anomaly_score(nothing)).all()
+
+
+def test_blank_texts_are_missing_times(detector, log):
+    rows = log.iloc[:3]
+    np.testing.assert_array_equal(
+        detector.anomaly_score(rows.assign(time=["", " ", None])),
+        detector.anomaly_score(rows.assign(time=pd.NaT)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"), [([0, 1, 2], "x0"), ([5, 6, 7], "5"), ([("a", "b"), "c", 1], "('a', 'b')")]
+)
+def test_times_in_columns_whose_names_are_no_texts(log, names, shown):
+    table = log.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+    detector = DiffInt(**QUICK).fit(table)
+    assert detector.model_.feature_names[0] == f"{shown} (hour)"
+    np.testing.assert_array_equal(
+        detector.anomaly_score(table), DiffInt(**QUICK).fit(log).anomaly_score(log)
+    )
+
+
+def test_a_column_with_the_name_of_a_part_of_a_time(log):
+    with pytest.raises(InputError, match=r"'time \(hour\)' has the name of a feature .* 'time'"):
+        DiffInt(**QUICK).fit(log.rename(columns={"heat": "time (hour)"}))
+
+
+@pytest.mark.parametrize("wrong", ["yesterday", "2024-02-31"])
+def test_a_few_other_texts_among_times_are_an_error(log, wrong):
+    texts = log["time"].astype(str)
+    texts[7] = wrong
+    with pytest.raises(InputTypeError, match=f"'time' has times, but also other text .*'{wrong}'"):
+        DiffInt(**QUICK).fit(log.assign(time=texts))
+    named = DiffInt(**QUICK, categories=["time"])
+    with pytest.warns(InputWarning):
+        assert named.fit(log.assign(time=texts)).model_.feature_names[0] == "time"
+
+
+def test_explanations_show_times_beyond_the_training_times_as_they_are(detector, log):
+    rows = log.iloc[:2].assign(time=pd.to_datetime(["2034-03-01", "2014-03-01"]), heat=99.0)
+    why = detector.explain(rows)
+    j = why.feature_names.index(DAYS)
+    last = f"{why.value[0, j]:.1f}"
+    assert f"{DAYS} = 3652 (beyond the training times, counted as {last}" in why.reason(0, j)
+    assert f"{DAYS} = −3653 (beyond the training times, counted as 0)" in why.reason(1, j)
+    assert "= 3652 (beyond" in why.brief(0, n_reasons=5)
+    assert (0, j) not in detector.explain(log.iloc[:2]).new_texts
+
+
+def test_broken_text_beside_times(log):
+    names = pd.Series(["caf\udce9", "bar"] * 150, dtype=object)  # not valid Unicode
+    detector = DiffInt(**QUICK).fit(log.assign(place=names))
+    assert "caf\\udce9" in detector.explain(log.assign(place=names)).text(0, n_reasons=9)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from ..tables.frames import default_names
 from .bound_propagation import IntervalNetwork
 
 Array = NDArray[np.float64]
+Categories = Mapping[int, tuple[str, ...]]
 
 _BATCH_PARTS = 16  # parts split at a time
 _BATCH_CELLS = 1_000_000  # largest size of a (boxes, functions of the code, units) array
@@ -51,10 +52,12 @@ class RegionCertificate(Immutable):
     """Bounds on the score of every complete row in a region.
 
     feature_names: names of the features.
-    region_lower, region_upper: (features,) ends of the region in original units.
+    region_lower, region_upper: (features,) ends of the region in original units; of a category, the
+        positions of its values.
     lower, upper: no row in the region scores below `lower` or above `upper`.
     n_boxes: number of parts that the region was split into.
     threshold: rows that score higher are flagged; None if not given.
+    categories: the values of the features that are categories, by position of the feature.
     """
 
     feature_names: tuple[str, ...]
@@ -64,6 +67,7 @@ class RegionCertificate(Immutable):
     upper: float
     n_boxes: int
     threshold: float | None = None
+    categories: Categories = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"RegionCertificate(scores from {self.lower:.4g} to {self.upper:.4g})"
@@ -107,13 +111,14 @@ def certify_region(
     """Bounds on the score of every complete row in a region.
 
     lower, upper: ends in original units: one per feature, or a mapping (or labelled series) from
-    feature names to ends, all others being unbounded; None: unbounded.
+    feature names to ends, all others being unbounded; None: unbounded. An end of a category is one
+    of its values.
     splits: how many times a part may be halved to tighten the bounds.
     """
     if isinstance(splits, bool) or not isinstance(splits, numbers.Integral) or splits < 0:
         raise InputError(f"splits={splits!r} must be a whole number of at least 0")
-    names = prepared.model.feature_names
-    region = _read_region(names, lower, upper)
+    names, categories = prepared.model.feature_names, prepared.model.categories
+    region = _read_region(names, categories, lower, upper)
     parts = _Parts.bounded(prepared, region[0][None], region[1][None])
     left = int(splits)
     while left > 0:
@@ -130,15 +135,25 @@ def certify_region(
         upper=float(parts.score.high.max()),
         n_boxes=len(parts),
         threshold=threshold,
+        categories=categories,
     )
 
 
 # --- Reading a region --------------------------------------------------------------------------
 
 
-def _read_region(names: tuple[str, ...], lower: Any, upper: Any) -> tuple[Array, Array]:
-    low, high = _read_ends(names, lower, "lower"), _read_ends(names, upper, "upper")
+def _read_region(
+    names: tuple[str, ...], categories: Categories, lower: Any, upper: Any
+) -> tuple[Array, Array]:
+    values_of = {names[j]: values for j, values in categories.items()}
+    low = _read_ends(names, values_of, lower, "lower")
+    high = _read_ends(names, values_of, upper, "upper")
     for j in np.flatnonzero(low > high):
+        if j in categories:
+            raise InputError(
+                f"the region is empty: category {names[j]!r} has different ends, and its values "
+                "have no order; give one value as both ends"
+            )
         raise InputError(
             f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
             f"above its upper end {exact_number(high[j])}; swap them"
@@ -151,17 +166,19 @@ def _read_region(names: tuple[str, ...], lower: Any, upper: Any) -> tuple[Array,
     return low, high
 
 
-def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
+def _read_ends(
+    names: tuple[str, ...], values_of: Mapping[str, tuple[str, ...]], ends: Any, which: str
+) -> Array:
     unbounded = -np.inf if which == "lower" else np.inf
     if ends is None:
         return np.full(len(names), unbounded)
     if isinstance(ends, Mapping):
-        ends = _ends_by_name(names, list(ends), list(ends.values()), which)
+        ends = _ends_by_name(names, values_of, list(ends), list(ends.values()), which)
     elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
         labels = list(ends.index)
         by_position = labels == list(range(len(names)))
         if not by_position or list(names) != default_names(len(names)):
-            ends = _ends_by_name(names, labels, list(ends), which)
+            ends = _ends_by_name(names, values_of, labels, list(ends), which)
     elif hasattr(ends, "columns"):
         raise InputTypeError(
             f"{which} is a table; pass one row of it (.iloc[0]), or a mapping from feature names "
@@ -188,7 +205,13 @@ def _read_ends(names: tuple[str, ...], ends: Any, which: str) -> Array:
     return array
 
 
-def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], which: str) -> Any:
+def _ends_by_name(
+    names: tuple[str, ...],
+    values_of: Mapping[str, tuple[str, ...]],
+    labels: list[Any],
+    ends: list[Any],
+    which: str,
+) -> Any:
     """One end per feature, infinite for features not named. Names are compared as strings."""
     values = np.full(len(names), -np.inf if which == "lower" else np.inf, dtype=object)
     named = set()
@@ -203,8 +226,17 @@ def _ends_by_name(names: tuple[str, ...], labels: list[Any], ends: list[Any], wh
         if name in named:
             raise InputError(f"{which} names feature {name!r} more than once; give it one end")
         named.add(name)
+        if isinstance(end, str) and name in values_of:
+            end = _position(values_of[name], end, name)
         values[names.index(name)] = end
     return values
+
+
+def _position(values: tuple[str, ...], value: str, name: str) -> int:
+    if value not in values:
+        shown = ", ".join(repr(v) for v in values[:8]) + (", …" if len(values) > 8 else "")
+        raise InputError(f"category {name!r} has no value {value!r}; its values are {shown}")
+    return values.index(value)
 
 
 # --- Splitting ---------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class Certificate(Immutable):
     n_units: number of units of a member.
     inlier_rates: how often training rows raise the flags; None if the model file has no rates.
     index: the labels of the rows, None if they have positions only.
+    categories: the positions of the features that are categories.
     """
 
     feature_names: tuple[str, ...]
@@ -107,6 +108,7 @@ class Certificate(Immutable):
     n_units: int
     inlier_rates: FlagRates | None
     index: pandas.Index | None = None
+    categories: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.score)
@@ -177,6 +179,7 @@ def certify(
     certain, beside = parts["distance"] - parts["rounding"], parts["beside_error"]
     return Certificate(
         feature_names=model.feature_names,
+        categories=frozenset(model.categories),
         score=anomaly_scores(prepared, x, n_jobs),
         bound=(np.maximum(certain - parts["slack"], 0.0) + beside).mean(axis=0),
         bound_at_row=(np.maximum(certain - parts["slack_at_row"], 0.0) + beside).mean(axis=0),

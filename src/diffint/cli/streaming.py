@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
-from ..tables.categories import is_other
 from ..tables.files.reading import TableFile
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
@@ -74,14 +73,15 @@ class ScoredBatch:
         return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept, cells)
 
     def new_texts(self, model: FittedModel) -> dict[tuple[int, int], str]:
-        """The values of categories that the model does not list, by row and feature."""
-        found = {}
-        for j, values in model.categories.items():
-            cells = self.cells.get(model.feature_names[j])
-            if cells is not None:
-                for row in np.flatnonzero(is_other(self.values[:, j], values)).tolist():
-                    found[row, j] = str(cells[row].as_py())
-        return found
+        """What cells have that the model has no value for, by row and feature."""
+        import pandas
+
+        from ..tables.frames import new_texts_of
+
+        rows = pandas.RangeIndex(len(self.values))
+        frame = pandas.DataFrame(index=rows, columns=model.columns, dtype=object)
+        cells = {name: column.to_pandas() for name, column in self.cells.items()}
+        return new_texts_of(frame.assign(**cells), self.values, model.kinds)
 
 
 def scored_batches(

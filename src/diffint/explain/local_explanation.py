@@ -78,11 +78,13 @@ class LocalExplanation(Immutable):
     held_out: whether the p-values are based on rows left out of training.
     categories: the features that are categories, with their values; their numbers above are the
         positions of values in this list.
-    clashes: for features whose values can be surprising a (rows, 3) array: the column with which a
-        row's value goes together least (−1 if there is none), the training rows alike in it, and
-        those of them with the same value, or a similar one if it is a number.
+    clashes: for features whose values can be surprising a (rows, 5) array: the column with which a
+        row's value goes together least (−1 if there is none), the training rows alike in it, those
+        of them with the same value (or a similar one if it is a number), and of all training rows
+        those with this value, and how many have any.
     comparable: the training rows that values are compared with; None if the model keeps too few.
-    new_texts: values of categories that are not in `categories`, by row and feature, where known.
+    new_texts: values of categories that are not in `categories`, and the days of times beyond the
+    training times, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -334,7 +336,7 @@ def _clashes(
 ) -> dict[int, NDArray[np.int64]]:
     """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
     each = [m.associations for m in model.members]
-    found = {int(j): np.zeros((len(x), 3), dtype=np.int64) for j in each[0].columns}
+    found = {int(j): np.zeros((len(x), 5), dtype=np.int64) for j in each[0].columns}
     for m, associations in enumerate(each):
         rows = np.flatnonzero(member == m)
         for i, j in enumerate(associations.columns):
@@ -396,6 +398,9 @@ def explain_rows(
     n_seen = max(int((missing_share < 1.0).sum()), 1)
     surprising[:, list(model.categories)] = True  # so is a category for its surprise
     responsibility = np.where(surprising, n_seen * parts, found.responsibility)
+    if model.categories:  # beside them numbers can be surprising too
+        surprise = np.mean([member.associations.parts(x) for member in model.members], axis=0)
+        responsibility += np.where(surprising, 0.0, surprise)
     unit = matches.member * n_units + matches.unit
     return LocalExplanation(
         feature_names=model.feature_names,

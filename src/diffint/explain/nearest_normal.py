@@ -52,7 +52,8 @@ class NearestNormal(Immutable):
     max_changes: largest number of features that may change.
     categories: the features that are categories, with their values; the values of changes are
         positions in this list.
-    new_texts: values of categories that are not in `categories`, by row and feature, where known.
+    new_texts: values of categories that are not in `categories`, and the days of times beyond the
+    training times, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
     """
 

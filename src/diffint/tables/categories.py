@@ -94,7 +94,8 @@ def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
         if name not in named:
             if not is_text(column):
                 continue
-            _check_not_numbers(column, name)
+            if not hasattr(column, "cat"):  # a categorical column may have numbers
+                _check_not_numbers(column, name)
         places, texts = distinct_texts(column)
         counts = np.bincount(places[places >= 0], minlength=len(texts))
         texts, counts = texts[counts > 0], counts[counts > 0]

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import counted, listed, printable
+from ..core.formatting import counted, listed, number, printable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from .categories import Values, codes, find_categories, new_texts
-from .times import find_times, with_time_parts
+from .times import beyond_training, find_times, with_time_parts
 
 Matrix = NDArray[np.floating[Any]]
 _BLOCK_ROWS = 65_536
@@ -76,13 +76,15 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool, kinds: Kinds) -> Matrix
             validate_data(estimator, frame, reset=reset, skip_check_array=True)
         except ValueError as error:  # scikit-learn's message lists the names as they are
             raise InputError(printable(str(error), keep="\n")) from None
-        expanded = with_time_parts(frame, kinds.times)
+        expanded = with_time_parts(_with_text_names(frame), kinds.times)
         values: Any = _frame_values(expanded, kinds.categories)
-    elif kinds.times:
+    elif not kinds.only_numbers:
+        kind, names = "times", list(kinds.times)
+        if not names:
+            kind, names = "text", [feature_names(estimator)[j] for j in kinds.categories]
         raise InputError(
-            f"the table has no column names, but the model needs times in "
-            f"{listed([repr(name) for name in kinds.times])}; "
-            "pass a data frame"
+            f"the table has no column names, but the model needs {kind} in "
+            f"{listed([repr(name) for name in names])}; pass a data frame"
         )
     else:
         values = _array_values(X)
@@ -109,11 +111,18 @@ def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
         if others:
             raise InputError("categories are named, but the table has no column names")
         return ONLY_NUMBERS
-    columns = [str(name) for name in frame.columns]
+    frame = _with_text_names(frame)
+    columns = list(frame.columns)
     unknown = [name for name in others if name not in columns]
     if unknown:
         raise InputError(f"categories names {listed(unknown)}, which the table does not have")
     times = find_times(frame, others)
+    for name, time in times.items():
+        if taken := [feature for feature in time.features(name) if feature in columns]:
+            raise InputError(
+                f"column {taken[0]!r} has the name of a feature that is made from the times in "
+                f"column {name!r}; rename it"
+            )
     expanded = with_time_parts(frame, times)
     return Kinds(times, find_categories(expanded, others))
 
@@ -121,17 +130,25 @@ def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
 def new_texts_of(
     X: Any, table: Matrix, kinds: Kinds, rows: Any = None
 ) -> dict[tuple[int, int], str]:
-    """The values of categories that the model does not list, by row and column.
+    """What cells have that the model has no value for, by row and column.
+
+    Values of categories that it does not list, and the days of times beyond the training times.
 
     table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
     of which the result has the places; all by default
     """
-    frame = _as_pandas(X) if kinds.categories else None
+    frame = None if kinds.only_numbers else _as_pandas(X)
     if frame is None:
         return {}
+    frame = _with_text_names(frame)
     if rows is not None:
         frame, table = frame.iloc[rows], table[rows]
-    return new_texts(with_time_parts(frame, kinds.times), table, kinds.categories)
+    expanded = with_time_parts(frame, kinds.times)
+    found = new_texts(expanded, table, kinds.categories)
+    for feature, days in beyond_training(frame, kinds.times).items():
+        j = expanded.columns.get_loc(feature)
+        found |= {(i, j): number(days[i]) for i in np.flatnonzero(~np.isnan(days)).tolist()}
+    return found
 
 
 def training_matrix(frame: Any) -> Matrix:
@@ -271,6 +288,16 @@ def _as_pandas(X: Any) -> Any | None:
     return None
 
 
+def _with_text_names(frame: Any) -> Any:
+    """The frame with the names of its features: texts, and ``x0, x1, …`` for unnamed columns."""
+    names = list(frame.columns)
+    _check_unique_names(names)
+    if all(isinstance(name, str) for name in names):
+        return frame
+    unnamed = names == list(range(len(names)))
+    return frame.set_axis(default_names(len(names)) if unnamed else list(map(str, names)), axis=1)
+
+
 def _with_checked_names(frame: Any, estimator: Any, reset: bool) -> Any:
     """The frame with column names that scikit-learn checks: strings, or none at all.
 
@@ -315,7 +342,9 @@ def _frame_values(frame: Any, categories: Mapping[int, Values]) -> Matrix:
         numeric = pandas.api.types.is_numeric_dtype(kind) or pandas.api.types.is_bool_dtype(kind)
         if isinstance(kind, pandas.SparseDtype):
             raise InputTypeError(f"column {name!r} is sparse; use frame.sparse.to_dense() first")
-        if numeric:
+        if pandas.api.types.is_datetime64_any_dtype(kind) and column.isna().all():
+            values[:, j] = np.nan
+        elif numeric:
             values[:, j] = column.to_numpy(dtype=values.dtype, na_value=np.nan)
         elif pandas.api.types.is_object_dtype(kind) or pandas.api.types.is_string_dtype(kind):
             values[:, j] = _numbers(column.to_numpy(dtype=object), name)

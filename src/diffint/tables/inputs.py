@@ -16,6 +16,9 @@ def input_columns(model: FittedModel) -> dict[str, InputKind]:
     since the fit ignored the column; a table may lack it.
     """
     kinds: dict[str, InputKind] = dict.fromkeys(model.columns, "number")
+    for name, share in zip(model.feature_names, model.features.missing_share, strict=True):
+        if name in kinds and share == 1.0:
+            kinds[name] = "unused"
     for name in model.kinds.times:
         kinds[name] = "cells"
     for j, values in model.categories.items():

@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, InputTypeError
 from ..core.kinds import CYCLES, TimeColumn
 
+Array = NDArray[np.float64]
+
 _ISO_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
 _WEEKDAYS = (*("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),)
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
+# A column with this many different texts, of which this share are times, is one of times.
+_FEWEST_TIMES, _MOSTLY_TIMES = 20, 0.9
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "ms")
 
 
@@ -34,8 +38,11 @@ def find_times(frame: Any, others: Collection[str] = ()) -> dict[str, TimeColumn
     """
     found = {}
     for j, name in enumerate(frame.columns):
-        times = None if str(name) in others else _as_times(frame.iloc[:, j])
+        if str(name) in others:
+            continue
+        times = _as_times(frame.iloc[:, j])
         if times is None:
+            _check_not_times(frame.iloc[:, j], str(name))
             continue
         zone, local = _zone(times), _local(times)
         known = local[~np.isnat(local)]
@@ -60,29 +67,49 @@ def with_time_parts(frame: Any, times: Mapping[str, TimeColumn]) -> Any:
     import pandas
 
     columns: dict[str, Any] = {}
-    for j, name in enumerate(frame.columns):
+    for j, name in enumerate(map(str, frame.columns)):
         column = frame.iloc[:, j]
         if name not in times:
-            columns[name] = column.array
+            columns[name] = column
             continue
         time = times[name]
-        local = _like_training(column, str(name), time)
+        local = _like_training(column, name, time)
         missing = np.isnat(local)
         # The parts of NaT mean nothing.
         parts = _parts(np.where(missing, np.datetime64(0, "ms"), local))
-        for part, feature in zip(time.parts, time.features(str(name)), strict=False):
+        for part, feature in zip(time.parts, time.features(name), strict=False):
             columns[feature] = parts[part]
             columns[feature][missing] = None
-        days = np.clip(_days_since(local, np.datetime64(time.start)), 0.0, time.days)
-        columns[time.features(str(name))[-1]] = np.where(missing, np.nan, days)
+        columns[time.features(name)[-1]] = np.clip(_position(local, time), 0.0, time.days)
     return pandas.DataFrame(columns, index=frame.index)
+
+
+def beyond_training(frame: Any, times: Mapping[str, TimeColumn]) -> dict[str, Array]:
+    """The days of times before the first or after the last training time, NaN for all others.
+
+    → (rows,) each, by the name of the feature
+    """
+    found = {}
+    for j, name in enumerate(map(str, frame.columns)):
+        if name in times:
+            time = times[name]
+            days = _position(_like_training(frame.iloc[:, j], name, time), time)
+            inside = (days >= 0.0) & (days <= time.days)
+            found[time.features(name)[-1]] = np.where(inside, np.nan, days)
+    return found
+
+
+def _position(local: NDArray[np.datetime64], time: TimeColumn) -> Array:
+    """The days since the start of the training times, NaN where missing. → (rows,)"""
+    days = _days_since(local, np.datetime64(time.start))
+    return np.where(np.isnat(local), np.nan, days)
 
 
 def _like_training(column: Any, name: str, time: TimeColumn) -> NDArray[np.datetime64]:
     """The local times of a column, in the zone of the training times. → (rows,)"""
     times = _as_times(column)
     if times is None:
-        if column.isna().all():
+        if _texts(column).isna().all():
             return np.full(len(column), np.datetime64("NaT", "ms"))
         raise InputTypeError(
             f"column {name!r} had times in training and now has other values (such as "
@@ -93,7 +120,7 @@ def _like_training(column: Any, name: str, time: TimeColumn) -> NDArray[np.datet
         now, then = ("no", f"the zone {time.zone!r}") if zone is None else ("a", "none")
         raise InputTypeError(
             f"the times of column {name!r} have {now} time zone, but had {then} in training; "
-            "convert them with pandas.Series.dt.tz_localize or tz_convert"
+            "write them like those of the training table (in pandas with Series.dt.tz_localize)"
         )
     if time.zone is None:
         return _local(times)
@@ -118,21 +145,58 @@ def _as_times(column: Any) -> Any | None:
         return None
     seen = pandas.api.types.infer_dtype(column, skipna=True)
     if seen in ("datetime", "datetime64", "date"):
-        return pandas.to_datetime(column)
+        return _in_one_zone(column)
     if seen != "string":
         return None
-    cells = column.astype(object).where(column.notna(), None)
-    texts = cells.map(lambda text: text if text and text.strip() else None)
+    texts = _texts(column)
     known = texts.dropna()
     if not len(known) or not all(_ISO_DAY.match(text) for text in known.unique()):
         return None
     try:
-        try:
-            return pandas.to_datetime(texts, format="ISO8601")
-        except ValueError:  # also: the zones differ
-            return pandas.to_datetime(texts, format="ISO8601", utc=True)
+        return _in_one_zone(texts, format="ISO8601")
     except ValueError:
         return None
+
+
+def _in_one_zone(column: Any, **options: Any) -> Any:
+    """A column of a time type; times of different zones are those of UTC."""
+    import pandas
+
+    try:
+        return pandas.to_datetime(column, **options)
+    except ValueError:  # also: the zones differ
+        return pandas.to_datetime(column, utc=True, **options)
+
+
+def _texts(column: Any) -> Any:
+    """The cells of a column, with None for those that are missing or blank."""
+    import pandas
+
+    cells = [
+        None if missing or (isinstance(cell, str) and not cell.strip()) else cell
+        for cell, missing in zip(column.to_numpy(dtype=object), column.isna(), strict=True)
+    ]
+    return pandas.Series(cells, index=column.index, dtype=object)  # any text, also a broken one
+
+
+def _check_not_times(column: Any, name: str) -> None:
+    """Raise an error for a column of many different times with a few cells of other text."""
+    import pandas
+
+    if pandas.api.types.infer_dtype(column, skipna=True) != "string":
+        return
+    different = pandas.Series(column.dropna().unique(), dtype=object)
+    different = different[different.str.strip() != ""]
+    if len(different) < _FEWEST_TIMES or different.str.match(_ISO_DAY).mean() < _MOSTLY_TIMES:
+        return
+    times = pandas.to_datetime(different, format="ISO8601", utc=True, errors="coerce")
+    wrong = different[times.isna()]
+    if len(wrong) <= (1.0 - _MOSTLY_TIMES) * len(different):
+        raise InputTypeError(
+            f"column {name!r} has times, but also other text (first {wrong.iloc[0]!r}); correct "
+            "these cells, or use the column as a category (categories in Python, --categories on "
+            "the command line)"
+        )
 
 
 def _not_a_time(column: Any) -> Any:

@@ -145,7 +145,8 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
         text = f" = {shown_name(str(explanation.value_text(row, j)), _LONGEST_VALUE)}"
     else:
         bounds = (explanation.lower[row, j], explanation.upper[row, j])
-        text = f" = {distinct_numbers(value, *bounds)[0]}"
+        beyond = explanation.new_texts.get((row, j))
+        text = f" = {beyond or distinct_numbers(value, *bounds)[0]}"
     room = max(2.4 - text_width(text, SMALL), 0.8)
     return fitted(explanation.feature_names[j], room, SMALL) + text
 

@@ -68,7 +68,7 @@ def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
     elif feature in why.categories:
         text = shown_name(str(why.value_text(row, feature)), 24)
     else:
-        text = distinct_numbers(*known)[0]
+        text = why.new_texts.get((row, feature)) or distinct_numbers(*known)[0]
     side, share = int(why.side[row, feature]), _share(why.share[row, feature])
     return [feature, side, share, text, range_label(why, row, feature)]
 

@@ -15,8 +15,10 @@ from ...core.formatting import (
     printable,
     rounded_down,
     rounded_up,
+    shown_name,
 )
 from ...core.row_labels import row_name
+from ...explain.constraints import values_between
 
 if TYPE_CHECKING:
     from ...certify.regions import RegionCertificate
@@ -41,7 +43,8 @@ def certificate_text(certificate: Certificate, row: int) -> str:
         )
     sides = common_pattern(c.pattern[:, row])
     beyond = [
-        f"{printable(c.feature_names[j])} ({'above' if sides[j] > 0 else 'below'})"
+        printable(c.feature_names[j])
+        + ("" if j in c.categories else f" ({'above' if sides[j] > 0 else 'below'})")
         for j in np.flatnonzero(sides)
     ]
     lines.append(
@@ -71,9 +74,9 @@ def region_text(certificate: RegionCertificate) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [
-        f"{printable(name)} {_range(low, high)}"
-        for name, low, high in zip(c.feature_names, c.region_lower, c.region_upper, strict=True)
-        if np.isfinite(low) or np.isfinite(high)
+        f"{printable(c.feature_names[j])} {_ends(c, j)}"
+        for j in range(len(c.feature_names))
+        if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j])
     ]
     where = ", ".join(bounded) if bounded else "any values"
     low, high = rounded_down(c.lower), rounded_up(c.upper)
@@ -89,6 +92,19 @@ def region_text(certificate: RegionCertificate) -> str:
         }[c.verdict]
         lines.append(f"With the threshold at {threshold}, {verdict}.")
     return "\n".join(lines)
+
+
+def _ends(certificate: RegionCertificate, j: int) -> str:
+    """``≤ 3``; of a category ``= Ideal``, ``one of Ideal, Premium``, also ``or a new value``"""
+    low, high = certificate.region_lower[j], certificate.region_upper[j]
+    values = certificate.categories.get(j, ())
+    named = values_between(values, max(low, 0.0), min(high, float(len(values))))
+    if not named:
+        return _range(low, high)
+    shown = [shown_name(value) for value in named]
+    if high >= len(values):
+        shown.append("a new value")
+    return f"= {shown[0]}" if len(shown) == 1 else f"one of {', '.join(shown)}"
 
 
 def _range(low: float, high: float) -> str:

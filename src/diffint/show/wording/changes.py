@@ -33,4 +33,5 @@ def _change(nearest: NearestNormal, row: int, change: Change) -> str:
     name = shown_name(nearest.feature_names[change.feature])
     after = exact_number(change.suggested)
     before = distinct_numbers(change.value, change.suggested)[0]
+    before = nearest.new_texts.get((row, change.feature), before)
     return f"{name} {way} to {after} (from {before})"

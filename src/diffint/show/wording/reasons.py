@@ -11,6 +11,8 @@ from ...explain.local_explanation import LocalExplanation
 from ...explain.reasons import Condition, Reason
 from .ranges import range_text, rows_inside, values_text
 
+_RARE = 0.05  # share of training rows
+
 
 def headline(why: LocalExplanation, row: int) -> str:
     """A row's score and nearest pattern in two sentences."""
@@ -52,6 +54,7 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
         return f"{name} = {_compared(why, row, found)}; {share}"
     lower, upper = why.lower[row, j], why.upper[row, j]
     shown, low, up = distinct_numbers(value, lower, upper)
+    shown = _as_counted(why, row, j, shown)
     side = int(why.side[row, j])
     if np.isnan(lower):
         return f"{name} = {shown}, but the pattern has no range for this feature; {share}"
@@ -100,6 +103,12 @@ def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
     return f"{name} {range_text(lower, upper, low, up, True, True)}"
 
 
+def _as_counted(why: LocalExplanation, row: int, j: int, shown: str) -> str:
+    """A number, after the one in the table if that is a time beyond the training times."""
+    beyond = why.new_texts.get((row, j))
+    return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
+
+
 def _category(why: LocalExplanation, row: int, j: int) -> str:
     """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
     values, code = why.categories[j], int(why.value[row, j])
@@ -108,14 +117,17 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
         start = "has a value" if new is None else f"= {shown_name(new)}, a value"
         return f"{start} that no training row has"
     start = f"= {shown_name(str(why.value_text(row, j)))}"
-    other, n_rows, n_same = why.clashes[j][row]
-    if other >= 0 and n_rows and n_same < n_rows / 2:
+    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
+    # Rarer beside the other value than by itself, by more than chance explains.
+    by_chance = n_rows * n_value / max(n_all, 1)
+    if other >= 0 and not why.constant[other] and by_chance - n_same > 2 * np.sqrt(by_chance):
         have = "none" if n_same == 0 else f"only {n_same:,}"
-        alike = "" if why.constant[other] else f" with {_alike(why, row, other)}"
-        return f"{start}, as {have} of the {n_rows:,} training rows{alike}"
+        return f"{start}, as {have} of the {n_rows:,} training rows with {_alike(why, row, other)}"
+    if n_value < _RARE * n_all:
+        return f"{start}, as only {n_value:,} of {n_all:,} training rows"
     lower, upper = why.lower[row, j], why.upper[row, j]
     if why.side[row, j] == 0 or np.isnan(lower):
-        return start
+        return f"{start}, which does not go with the rest of the row"
     return f"{start} is not {values_text(values, lower, upper)}, as {_peers(why, row, j)}"
 
 
@@ -155,6 +167,7 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
             continue
         lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
         value, low, up = distinct_numbers(why.value[row, j], lower, upper)
+        value = _as_counted(why, row, j, value)
         ends = range_text(lower, upper, low, up, True, True)
         where = ("below", "within", "above")[side + 1] if lower != upper else "not"
         parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
