@@ -72,9 +72,10 @@ class LocalExplanation(Immutable):
     held_out: whether the p-values are based on rows left out of training.
     categories: the features that are categories, with their values; their numbers above are the
         positions of values in this list.
-    clashes: for features whose values can be surprising a (rows, 3) array: the column with which a
-        row's value goes together least (−1 if there is none), the training rows alike in it, and
-        those of them with the same value, or a similar one if it is a number.
+    clashes: for features whose values can be surprising a (rows, 5) array: the column with which a
+        row's value goes together least (−1 if there is none), the training rows alike in it, those
+        of them with the same value (or a similar one if it is a number), and of all training rows
+        those with this value, and how many have any.
     new_texts: values of categories that are not in `categories`, and the days of times beyond the
     training times, by row and feature, where known.
     index: the labels of the rows, None if they have positions only.
@@ -306,7 +307,7 @@ def _clashes(
 ) -> dict[int, NDArray[np.int64]]:
     """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
     each = [m.associations for m in model.members]
-    found = {int(j): np.zeros((len(x), 3), dtype=np.int64) for j in each[0].columns}
+    found = {int(j): np.zeros((len(x), 5), dtype=np.int64) for j in each[0].columns}
     for m, associations in enumerate(each):
         rows = np.flatnonzero(member == m)
         for i, j in enumerate(associations.columns):
