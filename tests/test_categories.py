@@ -1,5 +1,7 @@
 """Columns of text: fitted, scored, explained, saved and bounded like numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -322,3 +324,30 @@ def test_a_number_that_is_surprising_beside_others_is_the_first_reason():
     detector = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
     why = detector.explain(table.iloc[:40].assign(awake=25 - asleep[:40]))
     assert np.isin(why.order[:, 0], [0, 1]).mean() >= 0.8
+
+
+def test_a_number_that_contradicts_another_column_is_found():
+    rng = np.random.default_rng(0)
+    far = rng.uniform(0, 100, 800)
+    table = pd.DataFrame(
+        {
+            "distance": far,
+            "time": far / 2 + rng.normal(size=800),
+            "kind": rng.choice(["a", "b"], 800),
+        }
+    )
+    detector = DiffInt(n_units=40, epochs=60, n_members=3, random_state=0).fit(table)
+    wrong = pd.DataFrame({"distance": [20.0, 80.0], "time": [40.0, 10.0], "kind": "a"})
+    assert (detector.p_values(wrong) <= 0.02).all()
+    why = detector.explain(wrong)
+    assert set(why.order[:, 0]) <= {0, 1}
+    inside = replace(why, side=np.zeros_like(why.side))  # of the range of its pattern
+    assert "time = 40, but none of the" in inside.reason(0, 1)
+    assert "training rows with distance near 20 is near it" in inside.reason(0, 1)
+
+
+def test_a_common_value_is_no_reason_because_others_are_more_common(detector, table):
+    texts = [detector.explain(table.iloc[[i]]).text(0, 4) for i in range(10)]
+    shops = [line for text in texts for line in text.splitlines() if "shop = " in line]
+    assert shops
+    assert not any("as only" in line for line in shops)

@@ -46,6 +46,11 @@ class Kinds:
         """Whether there is no such column."""
         return not (self.times or self.categories)
 
+    @property
+    def n_values(self) -> dict[int, int]:
+        """The number of values of each category; one without values is ignored, and not listed."""
+        return {j: len(values) for j, values in self.categories.items() if values}
+
     def features(self, columns: Sequence[str]) -> list[str]:
         """The names of the features of a table with these columns."""
         return [
@@ -60,6 +65,11 @@ class Kinds:
             feature: name for name, time in self.times.items() for feature in time.features(name)
         }
         return list(dict.fromkeys(column_of.get(feature, feature) for feature in features))
+
+
+def value_text(values: Sequence[str], code: float) -> str:
+    """The value of a category at a position; other positions are those of new values."""
+    return values[int(code)] if 0 <= code < len(values) else "a new value"
 
 
 ONLY_NUMBERS = Kinds()

@@ -15,6 +15,7 @@ from ..core.constants import COMMONLY_MISSING
 from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
+from ..core.kinds import value_text
 from ..core.model import FeatureSummary, FittedModel
 from ..core.row_labels import index_for
 from ..engine.threads import run_blocks
@@ -203,8 +204,7 @@ class LocalExplanation(Immutable):
         values, code = self.categories[feature], self.value[row, feature]
         if np.isnan(code):
             return None
-        known = values[int(code)] if 0 <= code < len(values) else "a new value"
-        return self.new_texts.get((row, feature), known)
+        return self.new_texts.get((row, feature), value_text(values, code))
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
         """The explanation as text, of one row or of all rows.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_index
 from ..core.errors import InputError
 from ..core.immutable import Immutable
+from ..core.kinds import value_text
 from ..core.model import FeatureSummary
 from ..core.row_labels import index_for
 from ..score.prepared import PreparedModel
@@ -116,9 +117,7 @@ class NearestNormal(Immutable):
         values = self.categories[change.feature]
         if np.isnan(change.value):
             return "missing", values[int(change.suggested)]
-        known = 0 <= change.value < len(values)
-        own = values[int(change.value)] if known else "a new value"
-        own = self.new_texts.get((row, change.feature), own)
+        own = self.new_texts.get((row, change.feature), value_text(values, change.value))
         return own, values[int(change.suggested)]
 
     def text(self, row: int | None = None) -> str:

@@ -73,8 +73,8 @@ class Task:
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
     rows; kinds: the columns that are not numbers; suspects: (rows,) rows left out because they may
     be anomalies, None for none; doubtful: (rows,) rows that no member is trained on, but that count
-    in the calibration, None for none;
-    every_row: whether each row is to be left out by at least one member (if there are several).
+    in the calibration, None for none; every_row: whether each row is to be left out by at least one
+    member (if there are several).
     """
 
     x: NDArray[Any]
@@ -174,8 +174,7 @@ class _SplitTask:
         rng = np.random.default_rng(self._split_seed)
         self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
-        self.n_values = {j: len(values) for j, values in task.kinds.categories.items() if values}
-        curves = category_curves(x[self.usable], self.n_values)
+        curves = category_curves(x[self.usable], task.kinds.n_values)
         suspects = self._suspects()
         self.scalers = [
             fit_scaler(x[rows], config.scaling, curves, suspects) for rows in self.split.train
@@ -208,15 +207,17 @@ class _SplitTask:
             return split
         return replace(split, left_out=[np.concatenate([rows, others]) for rows in split.left_out])
 
-    def _suspects(self) -> NDArray[Any]:
+    def _suspects(self) -> NDArray[Any] | None:
         """Rows left out because they may be anomalies; as often, they are ordinary ones. (n, d)
+
+        None if there are none, as usual: no member's rows have to be copied then.
 
         Whether a feature has long tails must not depend on whether its extreme values are suspects.
         """
         suspects = self.task.left_out & ~self.task.anomalies
         if self.task.doubtful is not None:
             suspects = suspects | self.task.doubtful
-        return self.task.x[suspects]
+        return self.task.x[suspects] if suspects.any() else None
 
     @property
     def by_difference(self) -> bool:
@@ -238,7 +239,7 @@ class _SplitTask:
             self.runs,
             trained,
             features.missing_share,
-            self.n_values,
+            self.task.kinds.n_values,
             n_jobs,
         )
         prepared = PreparedMembers(config, members)

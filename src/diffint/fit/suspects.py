@@ -160,8 +160,7 @@ def _comparable(x: NDArray[Any], kinds: Kinds) -> Floats:
 
     Features without any value are left out.
     """
-    n_values = {j: len(values) for j, values in kinds.categories.items() if values}
-    scaler = fit_scaler(x, "adaptive", category_curves(x, n_values))
+    scaler = fit_scaler(x, "adaptive", category_curves(x, kinds.n_values))
     rows = scaler.target(x, "unclipped")[:, scaler.seen].astype(np.float64)
     rows = np.where(np.isnan(rows), np.nanmedian(rows, axis=0), rows)
     return np.asarray(rows / np.sqrt(np.maximum(rows.std(axis=0), _LEAST_DEVIATION)))

@@ -65,6 +65,9 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     binds_above = bool(why.binds_above[row, j]) or side > 0
     ends = range_text(lower, upper, low, up, binds_below, binds_above)
     if side == 0:
+        clash = _clash(why, row, j) if j in why.clashes else None
+        if clash is not None:
+            return f"{name} = {shown}, but {clash[0]} of the {clash[1]} is near it; {share}"
         return f"{name} = {shown} is {_within(why, row, j, low, up, ends)}; {share}"
     relation = "not" if lower == upper else "above" if side > 0 else "below"
     one_sided = binds_below != binds_above
@@ -109,6 +112,19 @@ def _as_counted(why: LocalExplanation, row: int, j: int, shown: str) -> str:
     return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
 
 
+def _clash(why: LocalExplanation, row: int, j: int) -> tuple[str, str] | None:
+    """``only 3`` and ``120 training rows with size near 9``: hardly any of them has such a value.
+
+    None if the value is not rarer beside the other one than by itself, beyond what chance explains.
+    """
+    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
+    by_chance = n_rows * n_value / max(n_all, 1)
+    if other < 0 or why.constant[other] or by_chance - n_same <= 2 * np.sqrt(by_chance):
+        return None
+    have = "none" if n_same == 0 else f"only {n_same:,}"
+    return have, f"{n_rows:,} training rows with {_alike(why, row, other)}"
+
+
 def _category(why: LocalExplanation, row: int, j: int) -> str:
     """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
     values, code = why.categories[j], int(why.value[row, j])
@@ -117,12 +133,10 @@ def _category(why: LocalExplanation, row: int, j: int) -> str:
         start = "has a value" if new is None else f"= {shown_name(new)}, a value"
         return f"{start} that no training row has"
     start = f"= {shown_name(str(why.value_text(row, j)))}"
-    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
-    # Rarer beside the other value than by itself, by more than chance explains.
-    by_chance = n_rows * n_value / max(n_all, 1)
-    if other >= 0 and not why.constant[other] and by_chance - n_same > 2 * np.sqrt(by_chance):
-        have = "none" if n_same == 0 else f"only {n_same:,}"
-        return f"{start}, as {have} of the {n_rows:,} training rows with {_alike(why, row, other)}"
+    clash = _clash(why, row, j)
+    if clash is not None:
+        return f"{start}, as {clash[0]} of the {clash[1]}"
+    n_value, n_all = why.clashes[j][row, 3:].tolist()
     if n_value < _RARE * n_all:
         return f"{start}, as only {n_value:,} of {n_all:,} training rows"
     lower, upper = why.lower[row, j], why.upper[row, j]
