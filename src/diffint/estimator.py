@@ -355,7 +355,7 @@ array([ 1, -1])
         return self._explain(X, -self.offset_)
 
     def _explain(self, X: Any, threshold: float) -> LocalExplanation:
-        from .explain.local_explanation import explain_rows
+        from .explain.explain_rows import explain_rows
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
         new = new_texts_of(X, table, self.model_.kinds)

@@ -98,7 +98,7 @@ class AnomaliesFound:
         n_rows : int, default=10
             How many rows to explain at most.
         """
-        from .explain.local_explanation import explain_rows
+        from .explain.explain_rows import explain_rows
 
         detector = self.detector
         table, top = detector._read(X), self.order[: check_count(n_rows, "rows")]

@@ -54,7 +54,7 @@ def explain(
 
     Example: diffint explain payments.diffint new.csv --top 3
     """
-    from ..explain.local_explanation import explain_rows
+    from ..explain.explain_rows import explain_rows
     from ..explain.nearest_normal import nearest_normal
 
     if sum(choice is not None for choice in (row, row_id, top)) != 1:

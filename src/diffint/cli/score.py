@@ -181,7 +181,7 @@ def _columns(
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
     """One line of reasons for each of the `explained` rows, null for the others. (rows,)"""
-    from ..explain.local_explanation import explain_rows
+    from ..explain.explain_rows import explain_rows
 
     texts: list[str | None] = [None] * len(batch.scores)
     rows = np.flatnonzero(explained)

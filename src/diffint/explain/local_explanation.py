@@ -11,27 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_count, check_index
-from ..core.constants import COMMONLY_MISSING
 from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.immutable import Immutable
 from ..core.kinds import value_text
-from ..core.model import FeatureSummary, FittedModel
 from ..core.row_labels import index_for
-from ..engine.threads import run_blocks
-from ..score.nearest_pattern import Matches
-from ..score.prepared import PreparedModel
-from .constraints import (
-    BoxEnds,
-    Ends,
-    box_ends,
-    readable,
-    readable_for,
-    training_range,
-    values_between,
-)
-from .doubt import doubts
-from .reasons import ComparableRows, Reason
+from .comparable_rows import ComparableRows
+from .constraints import values_between
+from .reasons import Reason, find_reasons, reason_of
 
 if TYPE_CHECKING:
     import pandas
@@ -40,9 +27,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SIDES = ("below", "inside", "above")
-_BLOCK_ROWS = 512
-_MORE_TRIED = 3  # features that are looked at beyond the number of reasons
-_MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +129,7 @@ class LocalExplanation(Immutable):
         return np.asarray(1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1))
 
     def to_frame(self, n_features: int | None = None) -> pandas.DataFrame:
-        """One line per (row, feature), most responsible feature of each row first.
+        """One line per (row, feature), the most doubted feature of each row first.
 
         Columns: row (the position, counted from 0), feature, value, lower, upper, side, distance,
         share, unit. Categories have no lower, upper and distance, but values, a list of those in
@@ -182,6 +166,35 @@ class LocalExplanation(Immutable):
             index=index_for(row, self.index, len(self)),
         )
         return self._with_texts(frame, order) if self.categories else frame
+
+    def reasons_frame(self, n_reasons: int = 3) -> pandas.DataFrame:
+        """One line per reason, the most doubted value of each row first; at most `n_reasons` each.
+
+        Columns: row (the position, counted from 0), rank (from 1), feature, kind, value, expected,
+        lower, upper, conditions (as text), support (comparable training rows that were looked at),
+        coverage (the share of new comparable rows expected inside the range, or with another
+        value), share (of the score). The index has the row's label, or again its position.
+        """
+        import pandas
+
+        from ..show.wording.reasons import conditions_text
+
+        count = check_count(n_reasons, "reasons")
+        lines = []
+        for row in range(len(self)):
+            for rank, r in enumerate(self._reasons_of(row, count), 1):
+                category = r.feature in self.categories
+                value = self.value_text(row, r.feature) if category else r.value
+                conditions = conditions_text(self, row, r)
+                numbers = (r.expected, r.lower, r.upper) if not category else (np.nan,) * 3
+                start = row, rank, self.feature_names[r.feature], r.kind.value, value
+                end = conditions, r.support, r.coverage, self.share[row, r.feature]
+                lines.append((*start, *numbers, *end))
+        columns = "row rank feature kind value expected lower upper conditions support coverage"
+        frame = pandas.DataFrame(lines, columns=[*columns.split(), "share"])
+        rows = frame["row"].to_numpy(dtype=np.intp)
+        frame.index = index_for(rows, self.index, len(self))
+        return frame
 
     def _with_texts(self, frame: pandas.DataFrame, order: NDArray[np.intp]) -> pandas.DataFrame:
         """The frame of `to_frame` with the values of categories. order: (rows, n) its features"""
@@ -232,33 +245,39 @@ class LocalExplanation(Immutable):
         return headline(self, check_index(row, len(self), "row", "explained"))
 
     def reasons(self, row: int, n_reasons: int = 3) -> list[str]:
-        """One sentence for each of a row's most doubted features, at most `n_reasons`.
+        """One sentence for each reason of a row, the most doubted value first, at most `n_reasons`.
 
-        Numbers inside the range that comparable training rows keep are skipped, unless nothing else
-        is in doubt.
+        A value inside the range that comparable training rows keep is no reason. If a flagged row
+        has none, one sentence says which values carry most of its score.
         """
+        from ..show.wording.reasons import sentences
+
+        return sentences(self, check_index(row, len(self), "row", "explained"), n_reasons)
+
+    def reasons_of(self, row: int, most: int = 3) -> tuple[Reason, ...]:
+        """The reasons of a row as values, the most doubted first; none if nothing is odd."""
         row = check_index(row, len(self), "row", "explained")
-        return [self.reason(row, j) for j in self.doubted(row, check_count(n_reasons, "reasons"))]
+        return self._reasons_of(row, check_count(most, "reasons"))
+
+    def _reasons_of(self, row: int, most: int) -> tuple[Reason, ...]:
+        known = self._known_reasons.get(row)
+        if known is None or (known[0] < most and len(known[1]) == known[0]):
+            known = most, find_reasons(self, row, most)
+            self._known_reasons[row] = known
+        return known[1][:most]
+
+    @cached_property
+    def _known_reasons(self) -> dict[int, tuple[int, tuple[Reason, ...]]]:
+        """By row: how many reasons were asked for, and those found."""
+        return {}
 
     def doubted(self, row: int, most: int = 3) -> list[int]:
         """The features of a row with a reason, the most doubted first."""
-        order = [int(j) for j in self.order[row] if self.doubt[row, j] > 0]
-        found = []
-        for j in order[: most + _MORE_TRIED]:
-            number = not np.isnan(self.value[row, j]) and j not in self.categories
-            if not number or self.comparable is None or self.conditional(row, j) is not None:
-                found.append(j)
-            if len(found) == most:
-                break
-        return found or order[:1]
+        return [reason.feature for reason in self.reasons_of(row, most)]
 
-    def conditional(self, row: int, feature: int) -> Reason | None:
-        """The range that comparable training rows keep, if a number is outside of it."""
-        if self.comparable is None or self.constant[feature]:
-            return None
-        n_doubted = min(_MOST_DOUBTED, len(self.feature_names) // 2)
-        doubted = [int(j) for j in self.order[row][:n_doubted]]
-        return self.comparable.reason(self.value[row], feature, doubted)
+    def reason_of(self, row: int, feature: int) -> Reason | None:
+        """The reason to doubt one value, None if it is not odd."""
+        return reason_of(self, row, feature)
 
     def reason(self, row: int, feature: int) -> str:
         """One sentence about one feature of a row."""
@@ -270,168 +289,7 @@ class LocalExplanation(Immutable):
         )
 
     def brief(self, row: int, n_reasons: int = 3) -> str:
-        """A row's most responsible features on one line: ``a = 9 above 2–5 (40 %); b = …``"""
+        """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4 (40 %); …``"""
         from ..show.wording.reasons import brief
 
         return brief(self, row, n_reasons)
-
-
-@dataclass(frozen=True)
-class _Boxes:
-    """What explanations need of all units' boxes, numbered through all members.
-
-    ends: (units, features) in original units; readable: the same for people; rows, peers,
-    peers_inside: as in `Member`.
-    """
-
-    ends: BoxEnds
-    readable: Ends
-    rows: NDArray[np.int64]
-    peers: NDArray[np.int64]
-    peers_inside: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, model: FittedModel) -> _Boxes:
-        """The boxes of a model."""
-        each = [box_ends(model.config, member) for member in model.members]
-        ends = BoxEnds(*map(np.concatenate, zip(*each, strict=True)))
-        return cls(
-            ends,
-            readable(ends, model.features),
-            np.concatenate([member.box_rows for member in model.members]),
-            np.concatenate([member.peers for member in model.members]),
-            np.concatenate([member.peers_inside for member in model.members]),
-        )
-
-    def ends_for(self, unit: NDArray[np.intp], value: Array, features: FeatureSummary) -> Ends:
-        """The ends of each row's own unit. unit: (rows,); value: (rows, features)"""
-        ends = self.readable
-        own = Ends(
-            ends.lower[unit], ends.upper[unit], ends.binds_below[unit], ends.binds_above[unit]
-        )
-        return readable_for(value, own, self.ends, unit, features)
-
-
-def _move_beside(
-    ends: Array,
-    value: Array,
-    where: NDArray[np.bool_],
-    exact: Array,
-    unit: NDArray[np.intp],
-    towards: float,
-) -> None:
-    """Move rounded ends that a value does not lie beyond, though it lies beyond the exact ones.
-
-    ends, value, where: (rows, features); exact: (units, features); unit: (rows,); towards: the
-    infinity on the other side of the end.
-    """
-    row, j = np.nonzero(where)
-    nearest = np.nextafter(value[row, j], towards)
-    closer = np.fmax if towards > 0 else np.fmin
-    ends[row, j] = closer(exact[unit[row], j], nearest)
-
-
-def _clashes(
-    model: FittedModel, x: Array, member: NDArray[np.intp]
-) -> dict[int, NDArray[np.int64]]:
-    """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
-    each = [m.associations for m in model.members]
-    found = {int(j): np.zeros((len(x), 5), dtype=np.int64) for j in each[0].columns}
-    for m, associations in enumerate(each):
-        rows = np.flatnonzero(member == m)
-        for i, j in enumerate(associations.columns):
-            found[j][rows] = associations.clashes(x[rows], i)
-    return found
-
-
-def explain_rows(
-    prepared: PreparedModel,
-    x: NDArray[Any],
-    threshold: float,
-    n_jobs: int = 1,
-    index: pandas.Index | None = None,
-    new_texts: Mapping[tuple[int, int], str] | None = None,
-) -> LocalExplanation:
-    """Explain rows in original units.
-
-    x: (rows, features); index: their labels; new_texts: as in `LocalExplanation`
-    """
-    x = np.array(x, dtype=np.float64)  # a copy, so that the caller may change the rows later
-    model, packed = prepared.model, prepared.packed
-    score, parts = packed.parts(x, n_jobs)
-    found = packed.explained(x, n_jobs)
-    matches = Matches.of(found)
-    boxes = prepared.once(_Boxes.of)
-    n_units = model.config.n_units
-    smallest, largest = training_range(model.features)
-    varies = smallest < largest
-    side = np.empty(x.shape, dtype=np.int8)
-    low, up, distance, share = np.empty((4, *x.shape))
-    binds_below, binds_above = np.empty((2, *x.shape), dtype=bool)
-
-    def explain_block(start: int) -> None:
-        """Cell by cell, a few rows at a time, so that all arrays stay in cache."""
-        rows = slice(start, start + _BLOCK_ROWS)
-        unit = matches.member[rows] * n_units + matches.unit[rows]
-        value, sides = x[rows], np.sign(matches.excess[rows]).astype(np.int8)
-        ends = boxes.ends_for(unit, value, model.features)
-        lower, upper = ends.lower, ends.upper
-        # The side comes from scaled float32 values; adjust the ends so that they agree with it.
-        inside = (sides == 0) & ~np.isnan(value) & ~np.isnan(lower)
-        np.copyto(lower, np.fmin(lower, value), where=inside)
-        np.copyto(upper, np.fmax(upper, value), where=inside)
-        below, above = (sides < 0) & (value >= lower), (sides > 0) & (value <= upper)
-        _move_beside(lower, value, below & varies, boxes.ends.lower, unit, np.inf)
-        _move_beside(upper, value, above & varies, boxes.ends.upper, unit, -np.inf)
-        with np.errstate(over="ignore"):  # a value may be the largest float
-            outside = np.where(sides > 0, value - upper, np.where(sides < 0, lower - value, 0.0))
-        outside = np.minimum(outside, np.finfo(float).max)
-        total = parts[rows].sum(axis=1, keepdims=True)
-        side[rows], low[rows], up[rows], distance[rows] = sides, lower, upper, outside
-        binds_below[rows], binds_above[rows] = ends.binds_below, ends.binds_above
-        share[rows] = parts[rows] / np.where(total > 0, total, 1.0)
-
-    run_blocks(explain_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
-    missing_share = model.features.missing_share
-    # A missing cell is responsible for what it adds, unless training rows often miss the value.
-    surprising = np.isnan(x) & (missing_share < COMMONLY_MISSING)
-    n_seen = max(int((missing_share < 1.0).sum()), 1)
-    surprising[:, list(model.categories)] = True  # so is a category for its surprise
-    responsibility = np.where(surprising, n_seen * parts, found.responsibility)
-    if model.categories:  # beside them numbers can be surprising too
-        surprise = np.mean([member.associations.parts(x) for member in model.members], axis=0)
-        responsibility += np.where(surprising, 0.0, surprise)
-    unit = matches.member * n_units + matches.unit
-    return LocalExplanation(
-        feature_names=model.feature_names,
-        score=score,
-        p_value=model.calibration.p_values(score),
-        threshold=threshold,
-        unit=unit,
-        box_rows=boxes.rows[unit],
-        nearest=matches.units + np.arange(len(model.members)) * n_units,
-        value=x,
-        lower=low,
-        upper=up,
-        binds_below=binds_below,
-        binds_above=binds_above,
-        peers=boxes.peers[unit],
-        peers_inside=boxes.peers_inside[unit],
-        side=side,
-        distance=distance,
-        expected=found.expected,
-        share=share,
-        responsibility=responsibility,
-        doubt=doubts(prepared, x, responsibility, share, n_jobs),
-        constant=smallest == largest,
-        missing_share=missing_share,
-        whole=model.features.whole,
-        counted_rows=min(member.counted_rows for member in model.members),
-        n_rows=model.training.n_rows,
-        held_out=model.calibration.held_out,
-        categories=model.categories,
-        clashes=_clashes(model, x, matches.member),
-        comparable=prepared.once(ComparableRows.of),
-        new_texts=dict(new_texts or {}),
-        index=index,
-    )

@@ -1,34 +1,38 @@
-"""Reasons: a value in doubt, and the range that comparable training rows keep.
-
-Rows are comparable if they agree with the row in one or two features that are not themselves in
-doubt. The kept rows are divided into two halves: one chooses the conditions that make the range
-sharpest, the other measures the range, so that its stated share holds for new rows.
-"""
+"""Reasons: why values of a row are in doubt, the most doubted first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.immutable import Immutable
-from ..core.model import FittedModel
-from ..core.scaling import Scaler
-from .constraints import training_range
+from ..core.constants import COMMONLY_MISSING
+
+if TYPE_CHECKING:
+    from .local_explanation import LocalExplanation
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
-_WINDOWS = (0.05, 0.1, 0.2, 0.4)  # shares of the rows that are near the row in a feature
-_WITHIN = (0.3, 0.5)  # shares of comparable rows that are near it in a second feature
-_FEWEST_ROWS, _FEWEST_SHARE = 30, 0.2  # comparable rows in a half, or this share of it
-_TAIL = 0.01  # share of comparable rows on each side that a range leaves out
-_NARROWEST = 0.02  # width of a range as a share of the feature's whole range, for comparisons
-_SHARPER = 1.3  # how much sharper a range must be to be worth a second condition
-_MOST_TRIED = 6  # sets of conditions that are measured
+_MORE_TRIED = 3  # features that are looked at beyond the number of reasons
+_MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
+_LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
+_RARE = 0.05  # share of training rows that have a rare value
+
+
+class Kind(Enum):
+    """What is wrong with a value."""
+
+    MISSING = "missing"  # though training rows have one
+    CONSTANT = "constant"  # another than the single value of all training rows
+    BEYOND = "beyond"  # below or above all training values
+    RANGE = "range"  # outside the range of comparable training rows
+    PATTERN = "pattern"  # outside the range of the nearest pattern
+    NEW = "new"  # a value of a category that no training row has
+    RARE = "rare"  # a value of a category that few training rows have
+    CLASH = "clash"  # hardly any training row has it beside the value of another column
 
 
 class Condition(NamedTuple):
@@ -43,194 +47,135 @@ class Condition(NamedTuple):
 class Reason:
     """Why a value is in doubt: comparable training rows keep a range that it is outside of.
 
-    expected: their median. share: of comparable new rows that are expected inside the range.
-    n_rows: number of comparable rows that were looked at. No conditions: all training rows are
-    comparable.
+    value: NaN if missing. expected: what comparable rows have in the middle; NaN if unknown.
+    lower, upper: the range; NaN if there is none. coverage: the share of new comparable rows that
+    is expected inside the range, or to have another value. support: number of comparable training
+    rows that were looked at. No conditions: all training rows are comparable.
     """
 
     feature: int
+    kind: Kind
     value: float
-    expected: float
-    lower: float
-    upper: float
-    share: float
-    n_rows: int
-    conditions: tuple[Condition, ...]
+    expected: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    coverage: float = np.nan
+    support: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def side(self) -> int:
+        """−1 below the range, 1 above, 0 if there is none."""
+        return int(self.value > self.upper) - int(self.value < self.lower)
 
 
-@dataclass(frozen=True, eq=False)
-class ComparableRows(Immutable):
-    """Training rows that a row is compared with, in original units and in scaled ones.
+def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ...]:
+    """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
-    choosing, measuring: (rows, features) the halves; their scaled values: choosing_scaled. order:
-    (features, rows) sorts each feature of the first half. smallest, largest: (features,) of all
-    training rows. sampled: whether they are not all training rows.
+    After the first one, only values that are doubted nearly as much.
     """
+    order, doubt = why.order[row], why.doubt[row]
+    least = _LEAST_DOUBT * doubt[order[0]]
+    comparison = _Comparison.of(why, row)
+    found: list[Reason] = []
+    for j in order[: most + _MORE_TRIED].tolist():
+        if doubt[j] == 0 or len(found) == most or (found and doubt[j] < least):
+            break
+        reason = _find_reason(why, row, j, comparison)
+        found += [] if reason is None else [reason]
+    return tuple(found)
 
-    choosing: Array
-    measuring: Array
-    choosing_scaled: Array
-    order: NDArray[np.intp]
-    smallest: Array
-    largest: Array
-    is_category: NDArray[np.bool_]
-    scaler: Scaler
-    n_training_rows: int
-    sampled: bool
+
+def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
+    """The reason to doubt one value, None if it is not odd."""
+    return _find_reason(why, row, j, _Comparison.of(why, row))
+
+
+class _Comparison(NamedTuple):
+    """What finds comparable rows: a row's scaled values, and those in doubt, which cannot."""
+
+    scaled: Array
+    doubted: list[int]
 
     @classmethod
-    def of(cls, model: FittedModel) -> ComparableRows | None:
-        """The kept rows of all members; None if there are too few."""
-        parts = []
-        for member in model.members:
-            weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
-            parts.append(member.scaler.to_original(member.kept_rows / weight))
-        rows = np.concatenate(parts)
-        # Kept rows are stored with about seven digits.
-        size = np.floor(np.log10(np.maximum(np.abs(rows), 1e-300)))
-        step = 10.0 ** np.clip(size - 5, -300, 300)
-        rows = np.round(rows / step) * step
-        whole = model.features.whole
-        rows[:, whole] = np.round(rows[:, whole])
-        rows = np.unique(rows, axis=0)  # members keep the same rows of a small table
-        if len(rows) < 2 * _fewest(len(rows) // 2):
+    def of(cls, why: LocalExplanation, row: int) -> _Comparison:
+        doubt, order = why.doubt[row], why.order[row]
+        first = order[: min(_MOST_DOUBTED, len(order) // 2)]
+        doubted = [int(j) for j in first if doubt[j] > _LEAST_DOUBT * doubt[order[0]]]
+        value = why.value[row]
+        return cls(value if why.comparable is None else why.comparable.scaled(value), doubted)
+
+
+def _find_reason(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
+    value = float(why.value[row, j])
+    if np.isnan(value):
+        often = float(why.missing_share[j])
+        if often >= COMMONLY_MISSING:
             return None
-        rows = rows[np.random.default_rng(0).permutation(len(rows))]
-        first, second = rows[::2], rows[1::2]
-        scaler = model.members[0].scaler
-        smallest, largest = training_range(model.features)
-        return cls(
-            first,
-            second,
-            scaler.target(first, "unclipped").astype(np.float64),
-            np.argsort(first, axis=0, kind="stable").T,
-            smallest,
-            largest,
-            np.isin(np.arange(rows.shape[1]), list(model.categories)),
-            scaler,
-            model.training.n_rows,
-            len(rows) < model.training.n_rows,
-        )
+        return Reason(j, Kind.MISSING, value, coverage=1 - often, support=why.n_rows)
+    if j in why.categories:
+        return _category_reason(why, row, j, by.doubted)
+    if why.constant[j]:
+        lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
+        if value == lower or np.isnan(lower):
+            return None
+        return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
+    found = _clash(why, row, j, by.doubted)
+    if why.comparable is None:
+        return found or _outside_pattern(why, row, j)
+    return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or found
 
-    def reason(self, row: Array, feature: int, doubted: list[int]) -> Reason | None:
-        """The reason to doubt a number, None if comparable rows have such values too.
 
-        row: (features,) in original units; doubted: features that cannot tell which rows are
-        comparable
-        """
-        value, scaled = float(row[feature]), self._scaled(row[None])[0]
-        low, high = float(self.smallest[feature]), float(self.largest[feature])
-        if value < low or value > high:
-            middle = float(np.median(self.measuring[:, feature]))
-            return Reason(feature, value, middle, low, high, 1.0, self.n_training_rows, ())
-        for conditions in self._sharpest(row, scaled, feature, doubted):
-            found = self._measured(value, feature, conditions)
-            if found is not None:
-                return found
+def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
+    """Outside the range of the nearest pattern."""
+    if why.side[row, j] == 0:
         return None
-
-    def _scaled(self, rows: Array) -> Array:
-        return self.scaler.target(rows, "unclipped").astype(np.float64)
-
-    def _measured(
-        self, value: float, feature: int, conditions: tuple[Condition, ...]
-    ) -> Reason | None:
-        """The reason with these conditions by the second half; None if the value is inside."""
-        inside = self._inside(self.measuring, conditions)
-        values = np.sort(self.measuring[inside, feature])
-        n, fewest = len(values), _fewest(len(self.measuring))
-        if n < fewest / 2:
-            return None
-        tail = int(_TAIL * n)
-        lower, upper = float(values[tail]), float(values[n - 1 - tail])
-        if lower <= value <= upper:
-            return None
-        others = self._inside(self.choosing, conditions)
-        everyone = np.concatenate([values, self.choosing[others, feature]])
-        # Of n exchangeable values, a new one lies between two of them with this probability.
-        share = (n - 2 * tail - 1) / (n + 1)
-        middle = float(np.median(everyone))
-        return Reason(feature, value, middle, lower, upper, share, len(everyone), conditions)
-
-    def _sharpest(
-        self, row: Array, scaled: Array, feature: int, doubted: list[int]
-    ) -> Iterator[tuple[Condition, ...]]:
-        """Conditions under which the value is farthest outside, the best first."""
-        usable = [
-            c
-            for c in range(len(row))
-            if c != feature
-            and c not in doubted
-            and not np.isnan(row[c])
-            and self.smallest[c] < self.largest[c]
-        ]
-        everyone = np.arange(len(self.choosing))
-        found: list[tuple[float, tuple[Condition, ...]]] = [
-            (self._gap(everyone, scaled, feature), ())
-        ]
-        near = []
-        for c in usable:
-            for size in _WINDOWS:
-                rows = self._near(row, c, size)
-                if rows is None:
-                    continue
-                gap = self._gap(rows, scaled, feature)
-                if gap > 0:
-                    condition = self._condition(rows, row, c)
-                    found.append((gap, (condition,)))
-                    near.append((gap, rows, condition))
-        near.sort(key=lambda item: -item[0])
-        best = near[0][0] if near else 0.0
-        for _, rows, condition in near[:3]:
-            for c in usable:
-                if c == condition.feature or self.is_category[c]:
-                    continue
-                distance = np.abs(self.choosing[rows, c] - row[c])
-                for size in _WITHIN:
-                    n = int(size * len(rows))
-                    if n < _fewest(len(self.choosing)):
-                        continue
-                    fewer = rows[np.argpartition(distance, n - 1)[:n]]
-                    gap = self._gap(fewer, scaled, feature)
-                    if gap > _SHARPER * best:
-                        both = (condition, self._condition(fewer, row, c))
-                        found.append((gap / _SHARPER, both))
-        found.sort(key=lambda item: -item[0])
-        return (conditions for gap, conditions in found[:_MOST_TRIED] if gap > 0)
-
-    def _near(self, row: Array, c: int, size: float) -> Rows | None:
-        """The rows of the first half that are near a row in a feature; None if too few."""
-        order, n = self.order[c], len(self.choosing)
-        column, fewest = self.choosing[order, c], _fewest(len(self.choosing))
-        if self.is_category[c]:
-            first, last = np.searchsorted(column, [row[c], row[c] + 0.5])
-            return np.asarray(order[first:last]) if last - first >= fewest else None
-        count = max(int(size * n), fewest)
-        if count > n:
-            return None
-        start = int(np.clip(np.searchsorted(column, row[c]) - count // 2, 0, n - count))
-        return np.asarray(order[start : start + count])
-
-    def _gap(self, rows: Rows, scaled: Array, feature: int) -> float:
-        """How far outside the range of rows the value lies, as a multiple of the range's width."""
-        values = np.sort(self.choosing_scaled[rows, feature])
-        tail = int(_TAIL * len(values))
-        low, high = values[tail], values[len(values) - 1 - tail]
-        width = max(high - low, _NARROWEST * 2.0)
-        return float(max(low - scaled[feature], scaled[feature] - high) / width)
-
-    def _condition(self, rows: Rows, row: Array, c: int) -> Condition:
-        column = self.choosing[rows, c]
-        return Condition(c, float(min(column.min(), row[c])), float(max(column.max(), row[c])))
-
-    @staticmethod
-    def _inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:
-        inside = np.ones(len(rows), dtype=bool)
-        for c, lower, upper in conditions:
-            inside &= (rows[:, c] >= lower) & (rows[:, c] <= upper)
-        return inside
+    n_peers, n_inside = int(why.peers[row, j]), int(why.peers_inside[row, j])
+    return Reason(
+        j,
+        Kind.PATTERN,
+        float(why.value[row, j]),
+        float(why.expected[row, j]),
+        float(why.lower[row, j]),
+        float(why.upper[row, j]),
+        n_inside / n_peers if n_peers else np.nan,
+        n_peers,
+    )
 
 
-def _fewest(n_rows: int) -> int:
-    """The fewest comparable rows among so many."""
-    return max(min(_FEWEST_ROWS, int(_FEWEST_SHARE * n_rows)), 5)
+def _category_reason(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
+    """What is odd about the value of a category."""
+    value = float(why.value[row, j])
+    n_value, n_all = why.clashes[j][row, 3:].tolist()
+    if not 0 <= value < len(why.categories[j]):
+        return Reason(j, Kind.NEW, value, coverage=1.0, support=n_all)
+    clash = _clash(why, row, j, doubted)
+    if clash is not None:
+        return clash
+    if n_value < _RARE * n_all:
+        return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
+    return None if np.isnan(why.lower[row, j]) else _outside_pattern(why, row, j)
+
+
+def _clash(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
+    """Hardly any of the rows that are alike in another column has such a value.
+
+    None if the value is not rarer beside the other one than by itself, beyond what chance explains.
+    """
+    if j not in why.clashes:
+        return None
+    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
+    by_chance = n_rows * n_value / max(n_all, 1)
+    if other < 0 or why.constant[other] or other in doubted:
+        return None
+    if by_chance - n_same <= 2 * np.sqrt(by_chance):
+        return None
+    beside = float(why.value[row, other])
+    return Reason(
+        j,
+        Kind.CLASH,
+        float(why.value[row, j]),
+        coverage=1 - n_same / n_rows,
+        support=n_rows,
+        conditions=(Condition(other, beside, beside),),
+    )

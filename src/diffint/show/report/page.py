@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from ...core.formatting import counted, listed, number, percent, printable
 from ...core.model import FittedModel
+from ...explain.explain_rows import explain_rows
 from ...explain.global_explanation import GlobalExplanation, explain_model
-from ...explain.local_explanation import explain_rows
 from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
 from .data import ScoredTable

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
-from ...core.formatting import distinct_numbers, number, percent, printable, shown_name
+from ...core.formatting import distinct_numbers, listed, number, percent, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from ...explain.reasons import Condition, Reason
-from .ranges import range_text, rows_inside, values_text
+from ...explain.reasons import Condition, Kind, Reason
+from .ranges import range_text, values_text
 
-_RARE = 0.05  # share of training rows
+_MOST_NAMED = 3  # features in the sentence on a row without a reason
+_CARRIED = 0.6  # share of the score that they carry together, if so few do
 
 
 def headline(why: LocalExplanation, row: int) -> str:
-    """A row's score and nearest pattern in two sentences."""
+    """A row's score and the threshold in one sentence."""
     score, threshold = distinct_numbers(why.score[row], why.threshold)
     verdict = "above" if why.flagged[row] else "not above"
     p_value = f"p = {number(why.p_value[row], 2)}"
@@ -26,135 +27,207 @@ def headline(why: LocalExplanation, row: int) -> str:
         f"({p_value})."
     )
     if np.isnan(why.value[row]).all():
-        return f"{start} It has no value that could be compared with a pattern."
-    outside, n_features = int((why.side[row] != 0).sum()), len(why.feature_names)
-    if outside == 0:
-        relation = "inside all its ranges"
-    elif outside == n_features:
-        relation = "outside its only range" if n_features == 1 else f"outside all {outside} ranges"
-    else:
-        relation = f"outside {outside} of its {n_features} ranges"
-    inside = rows_inside(int(why.box_rows[row]), why.counted_rows, why.n_rows)
-    return (
-        f"{start} It is nearest to pattern {why.unit[row]}"
-        f"{f' ({inside})' if inside else ''} and lies {relation}."
-    )
+        return f"{start} It has no value that could be compared."
+    return start
+
+
+def sentences(why: LocalExplanation, row: int, n_reasons: int) -> list[str]:
+    """One sentence for each reason; for a flagged row without any, what its score comes from."""
+    found = why.reasons_of(row, n_reasons)
+    if not found and why.flagged[row]:
+        return [_no_single_value(why, row)]
+    return [_sentence(why, row, reason) for reason in found]
 
 
 def reason(why: LocalExplanation, row: int, j: int) -> str:
-    """One sentence about one feature of a row."""
-    name, value = shown_name(why.feature_names[j]), why.value[row, j]
-    if np.isnan(value):
-        return f"{name} is missing, {_others_missing(why, j)}; {_carries(why, row, j)}"
-    share = _carries(why, row, j)
-    if j in why.categories:
-        return f"{name} {_category(why, row, j)}; {share}"
-    found = why.conditional(row, j)
+    """One sentence about one feature of a row, whether or not it is a reason."""
+    found = why.reason_of(row, j)
     if found is not None:
-        return f"{name} = {_compared(why, row, found)}; {share}"
-    lower, upper = why.lower[row, j], why.upper[row, j]
-    shown, low, up = distinct_numbers(value, lower, upper)
-    shown = _as_counted(why, row, j, shown)
-    side = int(why.side[row, j])
-    if np.isnan(lower):
-        return f"{name} = {shown}, but the pattern has no range for this feature; {share}"
-    if why.constant[j]:
-        always = f"but was {low} in every" if value != lower else "as in every"
-        return f"{name} = {shown}, {always} training row; {share}"
-    binds_below = bool(why.binds_below[row, j]) or side < 0
-    binds_above = bool(why.binds_above[row, j]) or side > 0
-    ends = range_text(lower, upper, low, up, binds_below, binds_above)
-    if side == 0:
-        clash = _clash(why, row, j) if j in why.clashes else None
-        if clash is not None:
-            return f"{name} = {shown}, but {clash[0]} of the {clash[1]} is near it; {share}"
-        return f"{name} = {shown} is {_within(why, row, j, low, up, ends)}; {share}"
-    relation = "not" if lower == upper else "above" if side > 0 else "below"
-    one_sided = binds_below != binds_above
-    kind = "value" if lower == upper else "limit" if one_sided else "range"
-    return f"{name} = {shown} is {relation} {ends}, the {kind} of {_peers(why, row, j)}; {share}"
+        return _sentence(why, row, found)
+    name, share = shown_name(why.feature_names[j]), _carries(why, row, j)
+    if np.isnan(why.value[row, j]):
+        return f"{name} is missing, {_others_missing(why, j)}; {share}"
+    return f"{name} = {_value(why, row, j)}, {_ordinary(why, row, j)}; {share}"
 
 
-def _compared(why: LocalExplanation, row: int, found: Reason) -> str:
-    """``0, but 99 % of the 134 training rows with carat 2.5–3.1 have 5.2–6.1; 5.6 would fit``"""
-    value, low, up = distinct_numbers(found.value, found.lower, found.upper)
-    if not found.conditions and found.share == 1.0:
-        side, end = ("below", low) if found.value < found.lower else ("above", up)
-        return f"{value}, but no training row is {side} {end}"
-    expected = np.round(found.expected) if why.whole[found.feature] else found.expected
-    fits = distinct_numbers(expected, found.value)[0]
+def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
+    """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4 (40 %); c missing (20 %)``"""
+    found = why.reasons_of(row, n_reasons)
+    if not found and why.flagged[row]:
+        named = [
+            f"{shown_name(why.feature_names[j])} ({_share(why, row, j)})" for j in _main(why, row)
+        ]
+        return f"no single value stands out; the score comes from {listed(named)}"
+    return "; ".join(f"{brief_reason(why, row, r)} ({_share(why, row, r.feature)})" for r in found)
+
+
+def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
+    """A reason in a few words: ``a = 9, not 2–5 where b 3–4``"""
+    j, name = found.feature, shown_name(why.feature_names[found.feature])
+    shown, alike = f"{name} = {_value(why, row, j)}", conditions_text(why, row, found)
+    if found.kind is Kind.MISSING:
+        return f"{name} missing"
+    if found.kind is Kind.BEYOND:
+        limit = "below the least" if found.side < 0 else "above the most"
+        return f"{shown}, {limit} in training, {_ends(found)[0 if found.side < 0 else 1]}"
+    if found.kind is Kind.NEW:
+        return f"{shown}, a new value"
+    if found.kind is Kind.RARE:
+        return f"{shown}, a rare value"
+    if found.kind is Kind.CLASH:
+        return f"{shown}, unusual where {alike}"
+    if j in why.categories:
+        return f"{shown}, not {values_text(why.categories[j], found.lower, found.upper)}"
+    where = f" where {alike}" if alike else ""
+    return f"{shown}, not {_range(found)}{where}"
+
+
+def conditions_text(why: LocalExplanation, row: int, found: Reason) -> str:
+    """The conditions of a reason: ``carat 2.5–3.1 and cut = Ideal``; empty if there are none."""
+    near = found.kind is Kind.CLASH
+    return " and ".join(_condition(why, row, c, near) for c in found.conditions)
+
+
+def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
+    name = shown_name(why.feature_names[found.feature])
+    return f"{name} {_claim(why, row, found)}; {_carries(why, row, found.feature)}"
+
+
+def _claim(why: LocalExplanation, row: int, found: Reason) -> str:
+    """What is said of the value, after the name of its feature."""
+    j, alike = found.feature, conditions_text(why, row, found)
+    if found.kind is Kind.MISSING:
+        return f"is missing, {_others_missing(why, j)}"
+    shown = f"= {_value(why, row, j)}"
+    if found.kind is Kind.CONSTANT:
+        return f"{shown}, but was {_ends(found)[0]} in every training row"
+    if found.kind is Kind.BEYOND:
+        side, end = ("below", 0) if found.side < 0 else ("above", 1)
+        return f"{shown}, but no training row is {side} {_ends(found)[end]}{_fits(why, found)}"
+    if found.kind is Kind.NEW:
+        return f"{shown}, a value that no training row has"
+    if found.kind is Kind.RARE:
+        return f"{shown}, as only {_others(found):,} of {found.support:,} training rows"
+    if found.kind is Kind.CLASH:
+        have = "none" if _others(found) == 0 else f"only {_others(found):,}"
+        those = f"of the {found.support:,} training rows with {alike}"
+        if j in why.categories:
+            return f"{shown}, as {have} {those}"
+        return f"{shown}, but {have} {those} {'are' if _others(found) > 1 else 'is'} near it"
+    if found.kind is Kind.PATTERN:
+        return _against_pattern(why, row, found)
     sampled = "sampled " if why.comparable is not None and why.comparable.sampled else ""
-    alike = " and ".join(_condition(why, row, c) for c in found.conditions)
-    those = f"the {found.n_rows:,} {sampled}training rows{f' with {alike}' if alike else ''}"
-    ends = (
-        low
-        if found.lower == found.upper
-        else range_text(found.lower, found.upper, low, up, True, True)
+    those = f"the {found.support:,} {sampled}training rows{f' with {alike}' if alike else ''}"
+    share = percent(found.coverage)
+    return f"{shown}, but {share} of {those} have {_range(found)}{_fits(why, found)}"
+
+
+def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
+    """``= 9, but 95 % of the 120 training rows that otherwise fit its pattern have 2–5``"""
+    j, shown = found.feature, f"= {_value(why, row, found.feature)}"
+    if j in why.categories:
+        have = values_text(why.categories[j], found.lower, found.upper)
+    elif why.binds_below[row, j] != why.binds_above[row, j] and found.lower != found.upper:
+        at = "at most" if found.side > 0 else "at least"
+        have = f"{at} {_ends(found)[1 if found.side > 0 else 0]}"
+    else:
+        have = _range(found)
+    if not found.support or not found.coverage > 0:
+        return f"{shown}, but its pattern has {have}"
+    sampled = "" if why.counted_rows == why.n_rows else "sampled "
+    if found.support == 1:
+        return (
+            f"{shown}, but the one {sampled}training row that otherwise fits its pattern has {have}"
+        )
+    share = "all" if found.coverage == 1.0 else f"{percent(found.coverage)} of the"
+    return (
+        f"{shown}, but {share} {found.support:,} {sampled}training rows that otherwise fit its "
+        f"pattern have {have}"
     )
-    return f"{value}, but {percent(found.share)} of {those} have {ends}; {fits} would fit"
 
 
-def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
-    """``carat 2.5–3.1``, or ``cut = Ideal``"""
+def _others(found: Reason) -> int:
+    """Comparable training rows with the same value."""
+    return round((1 - found.coverage) * found.support)
+
+
+def _ends(found: Reason) -> tuple[str, str]:
+    """Texts of the ends of a range, distinct from the value."""
+    _, low, up = distinct_numbers(found.value, found.lower, found.upper)
+    return low, up
+
+
+def _range(found: Reason) -> str:
+    return range_text(found.lower, found.upper, *_ends(found), True, True)
+
+
+def _fits(why: LocalExplanation, found: Reason) -> str:
+    """``; 5.6 would fit``"""
+    if np.isnan(found.expected):
+        return ""
+    expected = np.round(found.expected) if why.whole[found.feature] else found.expected
+    return f"; {distinct_numbers(expected, found.value)[0]} would fit"
+
+
+def _value(why: LocalExplanation, row: int, j: int) -> str:
+    """A value as text, beside the ends of its range."""
+    if j in why.categories:
+        return shown_name(str(why.value_text(row, j)))
+    shown = distinct_numbers(why.value[row, j], why.lower[row, j], why.upper[row, j])[0]
+    beyond = why.new_texts.get((row, j))
+    return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
+
+
+def _condition(why: LocalExplanation, row: int, condition: Condition, near: bool) -> str:
+    """``carat 2.5–3.1``, ``cut = Ideal``, or ``carat near 2.5``"""
     j, lower, upper = condition
     name = shown_name(why.feature_names[j])
     if j in why.categories:
         return f"{name} = {shown_name(str(why.value_text(row, j)))}"
     if lower == upper:
-        return f"{name} = {number(lower)}"
+        return f"{name} {'near' if near else '='} {number(lower)}"
     low, up = distinct_numbers(lower, upper)
     return f"{name} {range_text(lower, upper, low, up, True, True)}"
 
 
-def _as_counted(why: LocalExplanation, row: int, j: int, shown: str) -> str:
-    """A number, after the one in the table if that is a time beyond the training times."""
-    beyond = why.new_texts.get((row, j))
-    return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
+def _no_single_value(why: LocalExplanation, row: int) -> str:
+    """What the score of a flagged row comes from in which no value is odd by itself."""
+    main = _main(why, row)
+    names = [shown_name(why.feature_names[j]) for j in main]
+    carried = percent(float(why.share[row, main].sum()))
+    return (
+        "No single value is outside of what comparable training rows have, but the combination is "
+        f"unusual; {carried} of the score comes from {listed(names)}."
+    )
 
 
-def _clash(why: LocalExplanation, row: int, j: int) -> tuple[str, str] | None:
-    """``only 3`` and ``120 training rows with size near 9``: hardly any of them has such a value.
-
-    None if the value is not rarer beside the other one than by itself, beyond what chance explains.
-    """
-    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
-    by_chance = n_rows * n_value / max(n_all, 1)
-    if other < 0 or why.constant[other] or by_chance - n_same <= 2 * np.sqrt(by_chance):
-        return None
-    have = "none" if n_same == 0 else f"only {n_same:,}"
-    return have, f"{n_rows:,} training rows with {_alike(why, row, other)}"
+def _main(why: LocalExplanation, row: int) -> list[int]:
+    """The few features that carry most of a row's score."""
+    order = np.argsort(-why.share[row], kind="stable")[:_MOST_NAMED]
+    carried = np.cumsum(why.share[row, order])
+    return [int(j) for j in order[: int((carried < _CARRIED).sum()) + 1]]
 
 
-def _category(why: LocalExplanation, row: int, j: int) -> str:
-    """What is odd about the value of a category: ``= AS, which none of 240 training rows … has``"""
-    values, code = why.categories[j], int(why.value[row, j])
-    if not 0 <= code < len(values):
-        new = why.new_texts.get((row, j))
-        start = "has a value" if new is None else f"= {shown_name(new)}, a value"
-        return f"{start} that no training row has"
-    start = f"= {shown_name(str(why.value_text(row, j)))}"
-    clash = _clash(why, row, j)
-    if clash is not None:
-        return f"{start}, as {clash[0]} of the {clash[1]}"
-    n_value, n_all = why.clashes[j][row, 3:].tolist()
-    if n_value < _RARE * n_all:
-        return f"{start}, as only {n_value:,} of {n_all:,} training rows"
-    lower, upper = why.lower[row, j], why.upper[row, j]
-    if why.side[row, j] == 0 or np.isnan(lower):
-        return f"{start}, which does not go with the rest of the row"
-    return f"{start} is not {values_text(values, lower, upper)}, as {_peers(why, row, j)}"
+def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
+    """A value that is no reason, and what is expected from the rest of the row."""
+    value, expected = why.value[row, j], why.expected[row, j]
+    if why.constant[j]:
+        return "as in every training row"
+    if j in why.categories or np.isnan(expected):
+        return "an ordinary value"
+    expected = np.round(expected) if why.whole[j] else expected
+    if expected == value:
+        return "an ordinary value"
+    better = distinct_numbers(expected, value)[0]
+    return f"an ordinary value, though {better} would fit the rest of the row better"
 
 
-def _alike(why: LocalExplanation, row: int, j: int) -> str:
-    """The value of a feature that other rows share, or nearly share if it is a number."""
-    name, value = shown_name(why.feature_names[j]), why.value[row, j]
-    if j in why.categories:
-        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
-    return f"{name} near {number(value)}"
+def _share(why: LocalExplanation, row: int, j: int) -> str:
+    return percent(why.share[row, j])
 
 
 def _carries(why: LocalExplanation, row: int, j: int) -> str:
-    return f"it carries {percent(why.share[row, j])} of the score."
+    return f"it carries {_share(why, row, j)} of the score."
 
 
 def _others_missing(why: LocalExplanation, j: int) -> str:
@@ -164,56 +237,3 @@ def _others_missing(why: LocalExplanation, j: int) -> str:
         return "but no training row misses it"
     often = f"{percent(share)} of the training rows"
     return f"as in {often}" if share >= COMMONLY_MISSING else f"but only in {often}"
-
-
-def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
-    """A row's most responsible features on one line: ``a = 9 above 2–5 (40 %); b = …``"""
-    parts = []
-    for j in why.order[row][:n_reasons]:
-        if not why.responsibility[row, j] > 0:
-            break
-        share = percent(why.share[row, j])
-        if np.isnan(why.value[row, j]):
-            parts.append(f"{printable(why.feature_names[j])} missing ({share})")
-            continue
-        if j in why.categories:
-            parts.append(f"{printable(why.feature_names[j])} {_category(why, row, j)} ({share})")
-            continue
-        lower, upper, side = why.lower[row, j], why.upper[row, j], why.side[row, j]
-        value, low, up = distinct_numbers(why.value[row, j], lower, upper)
-        value = _as_counted(why, row, j, value)
-        ends = range_text(lower, upper, low, up, True, True)
-        where = ("below", "within", "above")[side + 1] if lower != upper else "not"
-        parts.append(f"{printable(why.feature_names[j])} = {value} {where} {ends} ({share})")
-    return "; ".join(parts)
-
-
-def _within(why: LocalExplanation, row: int, j: int, low: str, up: str, ends: str) -> str:
-    """Where a value inside its range lies, and the value expected from the rest of the row."""
-    binds_below, binds_above = why.binds_below[row, j], why.binds_above[row, j]
-    if why.lower[row, j] == why.upper[row, j]:
-        where = "the value of the pattern"
-    elif not (binds_below or binds_above):
-        where = "an ordinary value"
-    elif binds_below != binds_above:
-        where = f"within its range (at {f'least {low}' if binds_below else f'most {up}'})"
-    else:
-        where = f"within {ends}"
-    value, expected = why.value[row, j], why.expected[row, j]
-    expected = np.round(expected) if why.whole[j] else expected
-    if np.isnan(expected) or expected == value:
-        return where
-    better = distinct_numbers(expected, value)[0]
-    return f"{where}, but {better} would fit the rest of the row better"
-
-
-def _peers(why: LocalExplanation, row: int, j: int) -> str:
-    """The training rows that have the range: those that fit the pattern in all other features."""
-    n_peers, n_inside = int(why.peers[row, j]), int(why.peers_inside[row, j])
-    if n_inside == 0:
-        return "the pattern"
-    sampled = "" if why.counted_rows == why.n_rows else "sampled "
-    if n_peers == 1:
-        return f"the one {sampled}training row that otherwise fits the pattern"
-    share = "all" if n_inside == n_peers else f"{percent(n_inside / n_peers)} of the"
-    return f"{share} {n_peers:,} {sampled}training rows that otherwise fit the pattern"

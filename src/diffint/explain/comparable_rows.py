@@ -1,0 +1,193 @@
+"""The range that comparable training rows keep, of a value that is outside of it.
+
+Rows are comparable if they agree with the row in one or two features that are not themselves in
+doubt. The kept rows are divided into two halves: one chooses the conditions that make the range
+sharpest, the other measures the range, so that its stated share holds for new rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.immutable import Immutable
+from ..core.model import FittedModel
+from ..core.scaling import Scaler
+from ..engine.cpu.condition_kernel import search_conditions
+from .constraints import training_range
+from .reasons import Condition, Kind, Reason
+
+Array = NDArray[np.float64]
+
+WINDOWS = (0.05, 0.1, 0.2, 0.4)  # shares of the rows that are near the row in a feature
+PARTS = (0.3, 0.5)  # shares of these rows that are near it in a second feature
+TAIL = 0.02  # share of rows on each side that a range leaves out when conditions are chosen
+NARROWEST = 0.02  # width of a range as a share of the scaled training range, for comparisons
+SHARPER = 1.3  # how much sharper a range must be to be worth a second condition
+_FEWEST_ROWS, _FEWEST_SHARE = 60, 0.2  # comparable rows in a half, or this share of it
+_TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
+_MOST_TRIED = 6  # sets of conditions that are measured
+_DIGITS = 6  # kept rows are stored with about seven digits
+
+
+@dataclass(frozen=True, eq=False)
+class ComparableRows(Immutable):
+    """Training rows that a row is compared with, in original units.
+
+    choosing, measuring: (rows, features) the halves. columns: (features, rows) the first half,
+    scaled; order: (features, rows) sorts it by each feature. smallest, largest: (features,) of all
+    training rows; middle: (features,) their median. sampled: whether not all training rows are
+    here.
+    """
+
+    choosing: Array
+    measuring: Array
+    columns: Array
+    order: NDArray[np.intp]
+    smallest: Array
+    largest: Array
+    middle: Array
+    is_category: NDArray[np.bool_]
+    scaler: Scaler
+    n_training_rows: int
+    sampled: bool
+
+    @classmethod
+    def of(cls, model: FittedModel) -> ComparableRows | None:
+        """The kept rows of all members; None if there are too few."""
+        rows = _kept_rows(model)
+        if len(rows) < 2 * fewest_rows(len(rows) // 2):
+            return None
+        first, second = rows[::2], rows[1::2]
+        scaler = model.members[0].scaler
+        scaled = scaler.target(first, "unclipped").astype(np.float64)
+        smallest, largest = training_range(model.features)
+        return cls(
+            first,
+            second,
+            np.ascontiguousarray(scaled.T),
+            np.ascontiguousarray(np.argsort(scaled, axis=0, kind="stable").T),
+            smallest,
+            largest,
+            np.median(rows, axis=0),
+            np.isin(np.arange(rows.shape[1]), list(model.categories)),
+            scaler,
+            model.training.n_rows,
+            len(rows) < model.training.n_rows,
+        )
+
+    def scaled(self, row: Array) -> Array:
+        """A row in original units as `columns` are. row, result: (features,)"""
+        return np.asarray(self.scaler.target(row[None], "unclipped")[0], dtype=np.float64)
+
+    def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
+        """The reason to doubt a number, None if comparable rows have such values too.
+
+        row: (features,) in original units; scaled: the same by `scaled`; doubted: features that
+        cannot tell which rows are comparable
+        """
+        value = float(row[feature])
+        low, high = float(self.smallest[feature]), float(self.largest[feature])
+        beyond = value < low or value > high
+        tried = self._sharpest(row, scaled, feature, doubted)
+        measured = (self._measured(value, feature, conditions) for conditions in tried)
+        found = next((reason for reason in measured if reason is not None), None)
+        if not beyond:
+            return found
+        # No condition is needed, but comparable rows tell what would fit.
+        expected = float(self.middle[feature]) if found is None else found.expected
+        return Reason(feature, Kind.BEYOND, value, expected, low, high, 1.0, self.n_training_rows)
+
+    def _measured(
+        self, value: float, feature: int, conditions: tuple[Condition, ...]
+    ) -> Reason | None:
+        """The reason with these conditions by the second half; None if the value is inside."""
+        values = np.sort(self.measuring[inside(self.measuring, conditions), feature])
+        n = len(values)
+        if n < fewest_rows(len(self.measuring)) / 2:
+            return None
+        for tail in dict.fromkeys(int(share * n) for share in _TAILS):
+            lower, upper = float(values[tail]), float(values[n - 1 - tail])
+            if not lower <= value <= upper:
+                break
+        else:
+            return None
+        others = self.choosing[inside(self.choosing, conditions), feature]
+        everyone = np.concatenate([values, others])
+        # Of n exchangeable values, a new one lies between two of them with this probability.
+        coverage = (n - 2 * tail - 1) / (n + 1)
+        middle = float(np.median(everyone))
+        return Reason(
+            *(feature, Kind.RANGE, value, middle, lower, upper),
+            *(coverage, len(everyone), conditions),
+        )
+
+    def _sharpest(
+        self, row: Array, scaled: Array, feature: int, doubted: list[int]
+    ) -> Iterator[tuple[Condition, ...]]:
+        """Conditions under which the value is farthest outside, the best first."""
+        usable = ~np.isnan(row) & (self.smallest < self.largest)
+        usable[doubted] = False
+        n = len(self.choosing)
+        fewest = fewest_rows(n)
+        sizes = np.unique([max(int(share * n), fewest) for share in WINDOWS])
+        gaps = np.full(_MOST_TRIED, -np.inf)
+        places = np.zeros((_MOST_TRIED, 6), dtype=np.int64)
+        search_conditions(
+            scaled,
+            feature,
+            usable,
+            self.is_category,
+            self.columns,
+            self.order,
+            sizes,
+            np.array(PARTS),
+            fewest,
+            TAIL,
+            float(NARROWEST * self.scaler.span[feature]),
+            SHARPER,
+            gaps,
+            places,
+            np.empty((2, int(TAIL * n) + 2)),
+        )
+        for gap, place in zip(gaps, places.tolist(), strict=True):
+            if gap > 0:
+                yield tuple(
+                    self._condition(row, *one) for one in (place[:3], place[3:]) if one[0] >= 0
+                )
+
+    def _condition(self, row: Array, c: int, first: int, last: int) -> Condition:
+        low, high = self.choosing[self.order[c, [first, last]], c]
+        return Condition(c, float(min(low, row[c])), float(max(high, row[c])))
+
+
+def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:
+    """Which rows (rows, features) meet all conditions. → (rows,)"""
+    found = np.ones(len(rows), dtype=bool)
+    for c, lower, upper in conditions:
+        found &= (rows[:, c] >= lower) & (rows[:, c] <= upper)
+    return found
+
+
+def fewest_rows(n_rows: int) -> int:
+    """The fewest comparable rows among so many."""
+    return max(min(_FEWEST_ROWS, int(_FEWEST_SHARE * n_rows)), 5)
+
+
+def _kept_rows(model: FittedModel) -> Array:
+    """The different kept rows of all members in original units, in random order."""
+    parts = []
+    for member in model.members:
+        weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
+        parts.append(member.scaler.to_original(member.kept_rows / weight))
+    rows = np.concatenate(parts)
+    size = np.floor(np.log10(np.maximum(np.abs(rows), 1e-300)))
+    steps = 10.0 ** np.clip(_DIGITS - 1 - size, -300, 300)  # a number's steps in 1
+    rows = np.round(rows * steps) / steps
+    whole = model.features.whole
+    rows[:, whole] = np.round(rows[:, whole])
+    rows = np.unique(rows, axis=0)  # members keep the same rows of a small table
+    return np.asarray(rows[np.random.default_rng(0).permutation(len(rows))])
