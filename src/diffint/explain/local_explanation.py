@@ -16,6 +16,7 @@ from ..core.formatting import counted
 from ..core.immutable import Immutable
 from ..core.kinds import value_text
 from ..core.row_labels import index_for
+from .alert_groups import AlertGroups, group_alerts
 from .comparable_rows import ComparableRows
 from .constraints import values_between
 from .reasons import Reason, find_reasons, reason_of
@@ -270,6 +271,10 @@ class LocalExplanation(Immutable):
     def _known_reasons(self) -> dict[int, tuple[int, tuple[Reason, ...]]]:
         """By row: how many reasons were asked for, and those found."""
         return {}
+
+    def alert_groups(self) -> AlertGroups:
+        """The flagged rows in groups that break the same thing in the same way."""
+        return group_alerts(self)
 
     def doubted(self, row: int, most: int = 3) -> list[int]:
         """The features of a row with a reason, the most doubted first."""

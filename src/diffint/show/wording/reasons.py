@@ -90,10 +90,10 @@ def conditions_text(why: LocalExplanation, row: int, found: Reason) -> str:
 
 def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
     name = shown_name(why.feature_names[found.feature])
-    return f"{name} {_claim(why, row, found)}; {_carries(why, row, found.feature)}"
+    return f"{name} {claim(why, row, found)}; {_carries(why, row, found.feature)}"
 
 
-def _claim(why: LocalExplanation, row: int, found: Reason) -> str:
+def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     """What is said of the value, after the name of its feature."""
     j, alike = found.feature, conditions_text(why, row, found)
     if found.kind is Kind.MISSING:

@@ -1,0 +1,248 @@
+"""Groups of flagged rows that break the same thing in the same way.
+
+What a row breaks is a set of *breaks*, one for each of its reasons: a feature that is too low, too
+high, missing, or has a certain value. Rows with the same first break are a group. Groups are joined
+if most rows of each have the first break of the other too: then one cause breaks several features.
+Nothing depends on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.formatting import counted
+from ..core.immutable import Immutable
+from ..core.row_labels import index_for
+from .reasons import Kind, Reason
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .local_explanation import LocalExplanation
+
+N_REASONS = 3  # reasons of a row that are looked at
+_SHARED_ROWS, _SHARED_RATIO = 3, 4.0  # rows with one value, and how often beside other values
+_TOGETHER = 0.5  # share of a group's rows that have the break of another group too
+_SMALL = 3  # groups below this size join a larger one that shares a break with them
+
+
+class Break(NamedTuple):
+    """What is wrong in a feature: too low (−1), too high (1), or 0; of some, the value itself.
+
+    value: NaN if values differ.
+    """
+
+    feature: int
+    kind: str
+    side: int
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class AlertGroup(Immutable):
+    """Flagged rows with the same breaks.
+
+    explanation: of these and other rows. rows: (n,) their positions in it, the highest score first.
+    breaks: those of most rows, the most frequent first; empty if no single value stands out in
+    them.
+    """
+
+    explanation: LocalExplanation = field(repr=False)
+    rows: NDArray[np.intp]
+    breaks: tuple[Break, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def name(self) -> str:
+        """The group in a few words: ``z = 0``"""
+        from ..show.wording.groups import group_name
+
+        return group_name(self.explanation, self.rows, self.breaks)
+
+    @cached_property
+    def text(self) -> str:
+        """The reason of its row with the highest score, in a sentence."""
+        from ..show.wording.groups import group_text
+
+        return group_text(self.explanation, self.rows, self.breaks)
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The features that the rows break."""
+        return tuple(dict.fromkeys(each.feature for each in self.breaks))
+
+    @property
+    def score_low(self) -> float:
+        """The lowest score of its rows."""
+        return float(self.explanation.score[self.rows[-1]])
+
+    @property
+    def score_high(self) -> float:
+        """The highest score of its rows."""
+        return float(self.explanation.score[self.rows[0]])
+
+
+@dataclass(frozen=True, eq=False)
+class AlertGroups(Immutable):
+    """The groups of the flagged rows of an explanation, the largest first.
+
+    groups: each flagged row is in one of them. group_of: (rows,) the number of each row's group, −1
+    for rows that are not flagged.
+    """
+
+    explanation: LocalExplanation = field(repr=False)
+    groups: tuple[AlertGroup, ...]
+    group_of: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[AlertGroup]:
+        return iter(self.groups)
+
+    def __getitem__(self, place: int) -> AlertGroup:
+        return self.groups[place]
+
+    def __repr__(self) -> str:
+        n_rows = sum(map(len, self.groups))
+        return f"AlertGroups({counted(len(self), 'group')}, {counted(n_rows, 'row')})"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One line per group: name, rows, features, score_low, score_high, example, text.
+
+        `example` is the label (or position) of the row with the highest score.
+        """
+        import pandas
+
+        why = self.explanation
+        first = np.array([group.rows[0] for group in self.groups], dtype=np.intp)
+        return pandas.DataFrame(
+            {
+                "name": [group.name for group in self.groups],
+                "rows": [len(group) for group in self.groups],
+                "features": [[why.feature_names[j] for j in g.features] for g in self.groups],
+                "score_low": [group.score_low for group in self.groups],
+                "score_high": [group.score_high for group in self.groups],
+                "example": list(index_for(first, why.index, len(why))),
+                "text": [group.text for group in self.groups],
+            }
+        )
+
+    def text(self, most: int = 20) -> str:
+        """The groups as text, at most so many."""
+        from ..show.wording.groups import groups_text
+
+        return groups_text(self, most)
+
+
+def group_alerts(why: LocalExplanation) -> AlertGroups:
+    """The groups of the flagged rows of an explanation."""
+    flagged = np.flatnonzero(why.flagged)
+    breaks = _breaks(why, flagged)
+    keys = _joined({row: found[0] for row, found in breaks.items() if found}, breaks)
+    members: dict[frozenset[Break], list[int]] = defaultdict(list)
+    for row in flagged.tolist():
+        members[keys.get(row, frozenset())].append(row)
+    groups = []
+    for key, rows in members.items():
+        ordered = np.array(sorted(rows, key=lambda row: (-why.score[row], row)), dtype=np.intp)
+        counts = Counter(each for row in rows for each in breaks[row])
+        often = {each for each, count in counts.items() if count >= _TOGETHER * len(rows)}
+        main = tuple(sorted(often or key, key=lambda each: (-counts[each], str(each))))
+        groups.append(AlertGroup(why, ordered, main))
+    groups.sort(key=lambda group: (-len(group), -group.score_high, str(group.breaks)))
+    group_of = np.full(len(why), -1, dtype=np.intp)
+    for place, group in enumerate(groups):
+        group_of[group.rows] = place
+    return AlertGroups(why, tuple(groups), group_of)
+
+
+def _breaks(why: LocalExplanation, flagged: NDArray[np.intp]) -> dict[int, list[Break]]:
+    """The breaks of each flagged row, the most doubted first."""
+    found = {
+        row: [break_of(why, reason) for reason in why.reasons_of(row, N_REASONS)]
+        for row in flagged.tolist()
+    }
+    # Values that many of the rows with the same break share, as a code for "missing" is.
+    values: dict[Break, Counter[float]] = defaultdict(Counter)
+    for row, breaks in found.items():
+        for each in breaks:
+            if each.side != 0:
+                values[each][float(why.value[row, each.feature])] += 1
+    shared = {each: _shared(counts) for each, counts in values.items()}
+    return {
+        row: [
+            each._replace(value=value)
+            if (value := float(why.value[row, each.feature])) in shared.get(each, ())
+            else each
+            for each in breaks
+        ]
+        for row, breaks in found.items()
+    }
+
+
+def break_of(why: LocalExplanation, reason: Reason) -> Break:
+    """What a reason says is broken."""
+    j = reason.feature
+    if reason.kind is Kind.MISSING:
+        return Break(j, "missing", 0, np.nan)
+    if j in why.categories:
+        return Break(j, "value", 0, reason.value)
+    if reason.kind is Kind.CLASH:
+        return Break(j, "contradicts", 0, np.nan)
+    return Break(j, "range", reason.side, np.nan)
+
+
+def _shared(counts: Counter[float]) -> set[float]:
+    """Values that are much more frequent than the others."""
+    found: set[float] = set()
+    n_rows, n_values = sum(counts.values()), len(counts)
+    for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        others, n_others = n_rows - count, n_values - 1
+        usual = others / n_others if n_others else 0.0
+        if count < _SHARED_ROWS or count < _SHARED_RATIO * usual:
+            break
+        found.add(value)
+        n_rows, n_values = others, n_others
+    return found
+
+
+def _joined(first: dict[int, Break], breaks: dict[int, list[Break]]) -> dict[int, frozenset[Break]]:
+    """The breaks of each row's group. first: the first break of each row that has any"""
+    rows_of: dict[Break, list[int]] = defaultdict(list)
+    for row, each in first.items():
+        rows_of[each].append(row)
+
+    def share(one: Break, other: Break) -> float:
+        """The share of rows that break `one` first, and `other` too."""
+        rows = rows_of[one]
+        return sum(other in breaks[row] for row in rows) / len(rows)
+
+    key = {each: frozenset([each]) for each in rows_of}
+    for one in rows_of:
+        for other in {each for row in rows_of[one] for each in breaks[row]} & rows_of.keys():
+            if other != one and min(share(one, other), share(other, one)) >= _TOGETHER:
+                both = key[one] | key[other]
+                for each in both:
+                    key[each] = both
+    size = Counter(dict.fromkeys(key.values(), 0))
+    for each, rows in rows_of.items():
+        size[key[each]] += len(rows)
+    found = {}
+    for row, each in first.items():
+        own = key[each]
+        if size[own] < _SMALL:
+            larger = [key[other] for other in breaks[row] if other in key]
+            best = max(larger, key=lambda k: size[k])
+            own = best if size[best] >= _SMALL else own
+        found[row] = own
+    return found

@@ -1,0 +1,76 @@
+"""Texts of groups of flagged rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.formatting import counted, distinct_numbers, listed, number, shown_name
+from ...core.row_labels import row_name
+from ...explain.alert_groups import AlertGroup, AlertGroups, Break
+from ...explain.local_explanation import LocalExplanation
+from .ranges import range_text
+from .reasons import claim
+
+_NONE = "no single value stands out"
+_MOST_NAMED = 3  # breaks in a name
+
+
+def groups_text(groups: AlertGroups, most: int) -> str:
+    """One line per group, the largest first."""
+    lines = [_line(groups, group) for group in groups.groups[:most]]
+    n_more = len(groups) - most
+    if n_more > 0:
+        rows = sum(map(len, groups.groups[most:]))
+        lines.append(f"{counted(n_more, 'more group')} with {counted(rows, 'row')}.")
+    return "\n".join(lines) or "No row is flagged."
+
+
+def _line(groups: AlertGroups, group: AlertGroup) -> str:
+    """``z = 0: 20 rows, scores 1.2–3.4. For example row 7: z = 0, but …``"""
+    low, high = distinct_numbers(group.score_low, group.score_high)
+    scores = (
+        f"score {low}" if len(group) == 1 else f"scores {range_text(0, 1, low, high, True, True)}"
+    )
+    example = row_name(int(group.rows[0]), groups.explanation.index)
+    return f"{group.name}: {counted(len(group), 'row')}, {scores}. Row {example}: {group.text}"
+
+
+def group_name(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Break, ...]) -> str:
+    """A group in a few words: ``z = 0``, ``z too low (2.06–3.19)``, ``color = Q``"""
+    if not breaks:
+        return _NONE
+    named = [_break_name(why, rows, each) for each in breaks[:_MOST_NAMED]]
+    return listed(list(dict.fromkeys(named)))
+
+
+def group_text(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Break, ...]) -> str:
+    """The reason of the row with the highest score, in a sentence."""
+    row = int(rows[0])
+    wanted = {each.feature for each in breaks}
+    for found in why.reasons_of(row):
+        if found.feature in wanted:
+            return f"{shown_name(why.feature_names[found.feature])} {claim(why, row, found)}."
+    return why.reasons(row)[0] if why.reasons(row) else f"{_NONE}."
+
+
+def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> str:
+    name, j = shown_name(why.feature_names[each.feature]), each.feature
+    if each.kind == "missing":
+        return f"{name} missing"
+    if each.kind == "value":
+        new = next((t for r in rows.tolist() if (t := why.new_texts.get((r, j)))), None)
+        values = why.categories[j]
+        known = 0 <= each.value < len(values)
+        return f"{name} = {shown_name(values[int(each.value)] if known else new or 'a new value')}"
+    if not np.isnan(each.value):
+        return f"{name} = {number(each.value)}"
+    values_here = why.value[rows, j]
+    values_here = values_here[~np.isnan(values_here)]
+    way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]
+    if not len(values_here):
+        return f"{name} {way}"
+    low, high = float(values_here.min()), float(values_here.max())
+    low_text, high_text = distinct_numbers(low, high)
+    shown = range_text(low, high, low_text, high_text, True, True)
+    return f"{name} {way} ({shown})"
