@@ -28,15 +28,19 @@ if TYPE_CHECKING:
     from .local_explanation import LocalExplanation
 
 N_REASONS = 3  # reasons of a row that are looked at
-_SHARED_ROWS, _SHARED_RATIO = 3, 4.0  # rows with one value, and how often beside other values
+_SHARED_ROWS, _SHARED = 3, 0.3  # fewest rows with the same value, and share of those that break it
+_APART = 0.1  # distance from other values, as a share of the span of all
+_FAR = 0.5  # training ranges beyond the training range
 _TOGETHER = 0.5  # share of a group's rows that have the break of another group too
+_NEARLY_ALL = 0.8  # share of a group's rows that have a break it is named by
 _SMALL = 3  # groups below this size join a larger one that shares a break with them
 
 
 class Break(NamedTuple):
-    """What is wrong in a feature: too low (−1), too high (1), or 0; of some, the value itself.
+    """What is wrong in a feature.
 
-    value: NaN if values differ.
+    kind: "missing", "value" (of a category), "contradicts" (another column), "range", or "far"
+    beyond the training range. side: −1 too low, 1 too high, 0 otherwise. value: NaN if rows differ.
     """
 
     feature: int
@@ -50,7 +54,7 @@ class AlertGroup(Immutable):
     """Flagged rows with the same breaks.
 
     explanation: of these and other rows. rows: (n,) their positions in it, the highest score first.
-    breaks: those of most rows, the most frequent first; empty if no single value stands out in
+    breaks: those of nearly all rows, the most frequent first; empty if no single value stands out in
     them.
     """
 
@@ -156,7 +160,7 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
     for key, rows in members.items():
         ordered = np.array(sorted(rows, key=lambda row: (-why.score[row], row)), dtype=np.intp)
         counts = Counter(each for row in rows for each in breaks[row])
-        often = {each for each, count in counts.items() if count >= _TOGETHER * len(rows)}
+        often = {each for each, count in counts.items() if count >= _NEARLY_ALL * len(rows)}
         main = tuple(sorted(often or key, key=lambda each: (-counts[each], str(each))))
         groups.append(AlertGroup(why, ordered, main))
     groups.sort(key=lambda group: (-len(group), -group.score_high, str(group.breaks)))
@@ -199,21 +203,20 @@ def break_of(why: LocalExplanation, reason: Reason) -> Break:
         return Break(j, "value", 0, reason.value)
     if reason.kind is Kind.CLASH:
         return Break(j, "contradicts", 0, np.nan)
-    return Break(j, "range", reason.side, np.nan)
+    reach = _FAR * (reason.upper - reason.lower)
+    far = reason.kind is Kind.BEYOND and not (
+        reason.lower - reach <= reason.value <= reason.upper + reach
+    )
+    return Break(j, "far" if far else "range", reason.side, np.nan)
 
 
 def _shared(counts: Counter[float]) -> set[float]:
-    """Values that are much more frequent than the others."""
-    found: set[float] = set()
-    n_rows, n_values = sum(counts.values()), len(counts)
-    for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        others, n_others = n_rows - count, n_values - 1
-        usual = others / n_others if n_others else 0.0
-        if count < _SHARED_ROWS or count < _SHARED_RATIO * usual:
-            break
-        found.add(value)
-        n_rows, n_values = others, n_others
-    return found
+    """The value of many rows, if it lies apart from the others, as a code for "unknown" does."""
+    (value, count), *_ = counts.most_common(1)
+    span = max(counts) - min(counts)
+    apart = all(abs(other - value) >= _APART * span for other in counts if other != value)
+    often = count >= max(_SHARED_ROWS, _SHARED * counts.total())
+    return {value} if apart and often else set()
 
 
 def _joined(first: dict[int, Break], breaks: dict[int, list[Break]]) -> dict[int, frozenset[Break]]:

@@ -68,6 +68,7 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
     values_here = why.value[rows, j]
     values_here = values_here[~np.isnan(values_here)]
     way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]
+    way = f"far {way}" if each.kind == "far" else way
     if not len(values_here):
         return f"{name} {way}"
     low, high = float(values_here.min()), float(values_here.max())
