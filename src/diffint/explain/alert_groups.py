@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .local_explanation import LocalExplanation
 
 N_REASONS = 3  # reasons of a row that are looked at
-_SHARED_ROWS, _SHARED = 3, 0.3  # fewest rows with the same value, and share of those that break it
+_SHARED_ROWS, _SHARED = 3, 0.5  # fewest rows with one value, and share of those with the break
 _APART = 0.1  # distance from other values, as a share of the span of all
 _FAR = 0.5  # training ranges beyond the training range
 _TOGETHER = 0.5  # share of a group's rows that have the break of another group too
@@ -54,8 +54,7 @@ class AlertGroup(Immutable):
     """Flagged rows with the same breaks.
 
     explanation: of these and other rows. rows: (n,) their positions in it, the highest score first.
-    breaks: those of nearly all rows, the most frequent first; empty if no single value stands out in
-    them.
+    breaks: those of nearly all rows, the most frequent first; empty if no single value stands out.
     """
 
     explanation: LocalExplanation = field(repr=False)
@@ -176,10 +175,10 @@ def _breaks(why: LocalExplanation, flagged: NDArray[np.intp]) -> dict[int, list[
         row: [break_of(why, reason) for reason in why.reasons_of(row, N_REASONS)]
         for row in flagged.tolist()
     }
-    # Values that many of the rows with the same break share, as a code for "missing" is.
+    # Values that many rows with the same first break share.
     values: dict[Break, Counter[float]] = defaultdict(Counter)
     for row, breaks in found.items():
-        for each in breaks:
+        for each in breaks[:1]:
             if each.side != 0:
                 values[each][float(why.value[row, each.feature])] += 1
     shared = {each: _shared(counts) for each, counts in values.items()}

@@ -65,13 +65,14 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
         return f"{name} = {shown_name(values[int(each.value)] if known else new or 'a new value')}"
     if not np.isnan(each.value):
         return f"{name} = {number(each.value)}"
-    values_here = why.value[rows, j]
-    values_here = values_here[~np.isnan(values_here)]
     way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]
     way = f"far {way}" if each.kind == "far" else way
-    if not len(values_here):
+    found = [r for row in rows.tolist() for r in why.reasons_of(row)]
+    own = [r.value for r in found if r.feature == j and r.side == each.side]
+    if not own:
         return f"{name} {way}"
-    low, high = float(values_here.min()), float(values_here.max())
+    low, high = min(own), max(own)
+    if low == high and len(own) > 1:
+        return f"{name} = {number(low)}"
     low_text, high_text = distinct_numbers(low, high)
-    shown = range_text(low, high, low_text, high_text, True, True)
-    return f"{name} {way} ({shown})"
+    return f"{name} {way} ({range_text(low, high, low_text, high_text, True, True)})"
