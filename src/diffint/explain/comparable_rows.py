@@ -79,9 +79,9 @@ class ComparableRows(Immutable):
             len(rows) < model.training.n_rows,
         )
 
-    def scaled(self, row: Array) -> Array:
-        """A row in original units as `columns` are. row, result: (features,)"""
-        return np.asarray(self.scaler.target(row[None], "unclipped")[0], dtype=np.float64)
+    def scale(self, rows: Array) -> Array:
+        """Rows in original units as `columns` are. rows, result: (rows, features)"""
+        return np.asarray(self.scaler.target(rows, "unclipped"), dtype=np.float64)
 
     def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
         """The reason to doubt a number, None if comparable rows have such values too.

@@ -1,8 +1,12 @@
-"""Counterfactuals: the fewest feature changes that make a flagged row normal."""
+"""Counterfactuals: the fewest feature changes that make a flagged row normal.
+
+The suggested values are plausible ones: what training rows have that agree with the rest of the
+row. The least change, at which the row is just not flagged, is stated beside them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -18,8 +22,9 @@ from ..core.model import FeatureSummary
 from ..core.row_labels import index_for
 from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
+from .comparable_rows import ComparableRows
 from .constraints import training_range
-from .responsibility import responsibilities
+from .explain_rows import explain_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -27,8 +32,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-N_CANDIDATES = 8  # only the most responsible features of a row are changed
-_DIGITS = 4  # suggested values are rounded to 10⁻⁴ of the training range or finer
+N_CANDIDATES = 8  # only the most doubted features of a row are changed
+_DIGITS = 2  # suggested values are rounded to 10⁻² of the training range or finer
+_FINE_DIGITS = 3  # the same for the least change
+_N_NEAREST = 10  # kept rows whose median is suggested
 _FAR = 10  # ranges of the inner 98 % of the cells beyond which training cells are extreme
 _HALVINGS = 12  # bisection steps towards the row's own values
 _SETS_PER_BLOCK = 20_000  # changed rows scored at a time
@@ -36,11 +43,16 @@ _SETS_PER_BLOCK = 20_000  # changed rows scored at a time
 
 @dataclass(frozen=True)
 class Change:
-    """One feature of one row: its value and the suggested one."""
+    """One feature of one row: its value, the suggested one, and the nearest that is enough.
+
+    least: with the least values of all changes of the row, it is just not flagged; for a category
+    the suggested value.
+    """
 
     feature: int
     value: float
     suggested: float
+    least: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +60,7 @@ class NearestNormal(Immutable):
     """For each row the smallest set of changes found after which it is not flagged.
 
     feature_names: names of the features; threshold: the score above which a row is flagged.
-    score, new_score: (rows,) before and after the changes; new_score is NaN if none were found.
+    score, new_score: (rows,) before and after the suggested changes; NaN if none were found.
     changes: the changes of each row; empty if it is not flagged or none were found.
     max_changes: largest number of features that may change.
     categories: the features that are categories, with their values; the values of changes are
@@ -89,7 +101,7 @@ class NearestNormal(Immutable):
         )
 
     def to_frame(self) -> pandas.DataFrame:
-        """One line per change: row, feature, value, suggested, score, new_score.
+        """One line per change: row, feature, value, suggested, least, score, new_score.
 
         `row` is the position, counted from 0; the index has the label of the row, or again its
         position if the table had no index.
@@ -103,22 +115,23 @@ class NearestNormal(Immutable):
             )
             for c in row
         ]
-        columns = ["row", "feature", "value", "suggested", "score", "new_score"]
+        columns = ["row", "feature", "value", "suggested", "least", "score", "new_score"]
         rows = np.array([line[0] for line in lines], dtype=np.intp)
         frame = pandas.DataFrame(lines, columns=columns)
         frame.index = index_for(rows, self.index, len(self))
-        numbers = columns[4:] if self.categories else columns[2:]
+        numbers = columns[5:] if self.categories else columns[2:]
         return frame.astype(dict.fromkeys(numbers, float) | {"row": int})
 
-    def values_of(self, row: int, change: Change) -> tuple[float | str, float | str]:
-        """The value and the suggested value of a change: numbers, or values of a category."""
+    def values_of(self, row: int, change: Change) -> tuple[float | str, float | str, float | str]:
+        """A change's value, suggested and least value: numbers, or values of a category."""
         if change.feature not in self.categories:
-            return change.value, change.suggested
+            return change.value, change.suggested, change.least
         values = self.categories[change.feature]
+        suggested, least = values[int(change.suggested)], values[int(change.least)]
         if np.isnan(change.value):
-            return "missing", values[int(change.suggested)]
+            return "missing", suggested, least
         own = self.new_texts.get((row, change.feature), value_text(values, change.value))
-        return own, values[int(change.suggested)]
+        return own, suggested, least
 
     def text(self, row: int | None = None) -> str:
         """The changes as text, of one row (given by its position, from 0) or of all rows."""
@@ -142,10 +155,9 @@ def nearest_normal(
 
     x: (rows, features); index: their labels; new_texts: as in `NearestNormal`
 
-    Tries all sets of one, then two, … of a row's most responsible features. They are changed to
-    the values that the model reconstructs when they are missing, then moved back towards the row's
-    own values by bisection as long as the row stays normal. Of the successful sets of the smallest
-    size, the one with the smallest total change relative to the training ranges is kept. Every
+    Tries all sets of one, then two, … of a row's most doubted features, with the values that
+    training rows have which agree with the rest of the row, or that the model reconstructs. Of the
+    sets of the smallest size that make the row normal, the most doubted one is kept. Every
     suggestion has been scored.
     """
     if isinstance(max_changes, bool) or not isinstance(max_changes, (int, np.integer)):
@@ -157,16 +169,16 @@ def nearest_normal(
     new_score = np.where(score > threshold, np.nan, score)
     changes: list[tuple[Change, ...]] = [()] * len(x)
     remaining = np.flatnonzero(score > threshold)
-    suspects = np.zeros(x.shape)
-    suspects[remaining] = responsibilities(prepared, x[remaining], n_jobs)
-    candidates = np.argsort(-suspects, axis=1, kind="stable")[:, :N_CANDIDATES]
+    doubt = np.zeros(x.shape)
+    doubt[remaining] = explain_rows(prepared, x[remaining], threshold, n_jobs).doubt
+    candidates = np.argsort(-doubt, axis=1, kind="stable")[:, :N_CANDIDATES]
     search = _Search(prepared, threshold, n_jobs)
     for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
         missed = []
         per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
         for start in range(0, len(remaining), per_block):
             rows = remaining[start : start + per_block]
-            found, scores = search.smallest_changes(x[rows], candidates[rows], size)
+            found, scores = search.smallest_changes(x[rows], doubt[rows], candidates[rows], size)
             for i, row in enumerate(rows):
                 changes[row], new_score[row] = found[i], scores[i]
                 if not found[i]:
@@ -203,69 +215,109 @@ class _Search:
         self._span = np.where(width > 0, width, 1.0)  # beside huge values, 1 more is no more
 
     def smallest_changes(
-        self, x: Array, candidates: NDArray[np.intp], size: int
+        self, x: Array, doubt: Array, candidates: NDArray[np.intp], size: int
     ) -> tuple[list[tuple[Change, ...]], Array]:
         """For each flagged row the best set of this size, empty if there is none; new scores.
 
-        x: (rows, features); candidates: (rows, n) the features that may change
+        x, doubt: (rows, features); candidates: (rows, n) the features that may change
         """
         n_rows, n_features = x.shape
         subsets = np.array(_subsets(n_features, size), dtype=np.intp)  # (sets, size)
         row = np.repeat(np.arange(n_rows), len(subsets))
         features = candidates[row[:, None], np.tile(subsets, (n_rows, 1))]
-        each = np.arange(len(row))[:, None]
+        usable = ~np.isnan(x[row[:, None], features]).any(axis=1)
+        row, features = row[usable], features[usable]
+        found: list[tuple[Change, ...]] = [()] * n_rows
+        new_scores = np.full(n_rows, np.nan)
+        chosen = self._most_doubted(x, row, features, doubt)
+        if chosen is None:
+            return found, new_scores
+        row, features, target, scores = chosen
+        least = self._least(x, row, features, target)
         own = x[row[:, None], features]
-        usable = ~np.isnan(own).any(axis=1)
+        for i, place in enumerate(row.tolist()):
+            found[place] = tuple(
+                Change(int(j), *map(float, values))
+                for j, *values in zip(features[i], own[i], target[i], least[i], strict=True)
+            )
+            new_scores[place] = scores[i]
+        return found, new_scores
 
+    def _most_doubted(
+        self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp], doubt: Array
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array] | None:
+        """For each row that some set makes normal the most doubted one: row, features, new values
+        and score. row: (sets,); features: (sets, size)
+        """
+        own = x[row[:, None], features]
+        targets, scores = np.full(own.shape, np.nan), np.full(len(row), np.inf)
+        for values in self._plausible(x, row, features):
+            for digits in (_DIGITS, _FINE_DIGITS):
+                open_sets = np.flatnonzero(~(scores <= self._threshold))
+                rounded = self._rounded(values[open_sets], features[open_sets], digits)
+                fits = np.isfinite(rounded).all(axis=1) & (rounded != own[open_sets]).any(axis=1)
+                open_sets, rounded = open_sets[fits], rounded[fits]
+                targets[open_sets] = rounded
+                scores[open_sets] = self._scores(x, row[open_sets], features[open_sets], rounded)
+        doubted = doubt[row[:, None], features].sum(axis=1)
+        normal = np.flatnonzero(scores <= self._threshold)
+        if not len(normal):
+            return None
+        normal = normal[np.lexsort((-doubted[normal], row[normal]))]
+        best = normal[np.unique(row[normal], return_index=True)[1]]
+        return row[best], features[best], targets[best], scores[best]
+
+    def _plausible(
+        self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]
+    ) -> Iterator[Array]:
+        """Values for the features of each set, the most plausible first. → (sets, size) each"""
         masked = x[row]
+        each = np.arange(len(row))[:, None]
         masked[each, features] = np.nan
-        target = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
-        if self._is_category.any():
-            self._set_likeliest(target, masked, features)
-        usable &= np.isfinite(target).all(axis=1)
-        row, features, own, target = row[usable], features[usable], own[usable], target[usable]
+        rows = self._prepared.once(ComparableRows.of)
+        expected = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
+        tried = [expected]
+        if rows is not None:
+            tried.insert(0, _medians(rows, x, row, features))
+        for values in tried:
+            if self._is_category.any():
+                self._set_likeliest(values, masked, features)
+            yield values
 
+    def _least(
+        self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp], target: Array
+    ) -> Array:
+        """Values between the row's own and the target at which the row is just not flagged.
+
+        row: (sets,); features, target, result: (sets, size)
+        """
+        own = x[row[:, None], features]
         # From far beyond all usual values, the steps of the bisection would be too wide.
         low, high, span = (a[features] for a in (self._low, self._high, self._span))
         with np.errstate(over="ignore"):
             start = np.clip(own, low - span, high + span)
-
-        def moved(part: Array) -> tuple[Array, Array]:
-            """Values at this fraction (sets,) of the way to the target, rounded; their scores."""
-            way = part[:, None]  # the difference of both values may overflow
-            values = (1.0 - way) * start + way * target
-            values = np.where(self._is_category[features], target, values)  # nothing in between
-            values = self._rounded(values, own, features)
-            changed = x[row]
-            changed[np.arange(len(row))[:, None], features] = values
-            return values, anomaly_scores(self._prepared, changed, self._n_jobs)
-
-        part = np.ones(len(row))
-        values, scores = moved(part)
-        normal = scores <= self._threshold
-        row, features, own, target = row[normal], features[normal], own[normal], target[normal]
-        start = start[normal]
-        part, values, scores = part[normal], values[normal], scores[normal]
-        low = np.zeros(len(row))
+        category = self._is_category[features]
+        part, below, least = np.ones(len(row)), np.zeros(len(row)), target.copy()
         for _ in range(_HALVINGS):
-            middle = (low + part) / 2
-            tried, tried_scores = moved(middle)
-            stays = tried_scores <= self._threshold
-            low = np.where(stays, low, middle)
-            part = np.where(stays, middle, part)
-            values[stays], scores[stays] = tried[stays], tried_scores[stays]
+            middle = (below + part) / 2
+            way = middle[:, None]  # the difference of both values may overflow
+            tried = (1.0 - way) * start + way * target
+            tried = np.where(category, target, tried)  # nothing in between
+            tried = self._rounded(tried, features, _FINE_DIGITS, away_from=own)
+            # Rounding must not carry a value beyond the target.
+            tried = np.clip(tried, np.minimum(own, target), np.maximum(own, target))
+            stays = self._scores(x, row, features, tried) <= self._threshold
+            below, part = np.where(stays, below, middle), np.where(stays, middle, part)
+            least[stays] = tried[stays]
+        return least
 
-        with np.errstate(over="ignore"):
-            effort = (np.abs(values - own) / self._span[features]).sum(axis=1)
-        found: list[tuple[Change, ...]] = [()] * n_rows
-        new_scores = np.full(n_rows, np.nan)
-        for i in np.argsort(-effort, kind="stable"):  # the smallest comes last and overwrites
-            found[row[i]] = tuple(
-                Change(int(j), float(before), float(after))
-                for j, before, after in zip(features[i], own[i], values[i], strict=True)
-            )
-            new_scores[row[i]] = scores[i]
-        return found, new_scores
+    def _scores(
+        self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp], values: Array
+    ) -> Array:
+        """Scores of rows with these features changed. row: (sets,); features: (sets, size)"""
+        changed = x[row]
+        changed[np.arange(len(row))[:, None], features] = values
+        return anomaly_scores(self._prepared, changed, self._n_jobs)
 
     def _set_likeliest(self, target: Array, masked: Array, features: NDArray[np.intp]) -> None:
         """Set targets of categories to the values that fit the rest of the row best.
@@ -277,26 +329,60 @@ class _Search:
             rows, place = np.nonzero(features == j)
             target[rows, place] = associations.likeliest(masked[rows], j)
 
-    def _rounded(self, values: Array, own: Array, features: NDArray[np.intp]) -> Array:
-        """Values rounded for display, away from the row's own value.
+    def _rounded(
+        self,
+        values: Array,
+        features: NDArray[np.intp],
+        digits: int,
+        away_from: Array | None = None,
+    ) -> Array:
+        """Values rounded for display, to the nearest or away from the row's own value.
 
-        To whole numbers for features that had only those in training, otherwise to 10⁻⁴ of the
-        training range or finer.
+        To `digits` decimals of the training range or finer; to whole numbers at least for features
+        that had only those in training.
         """
-        exponent = np.floor(np.log10(self._span[features])) - _DIGITS
+        exponent = np.floor(np.log10(self._span[features])) - digits
         whole = self._features.whole[features]
-        step = 10.0 ** np.clip(np.where(whole, 0.0, exponent), -300, 300)
+        exponent = np.where(
+            whole, np.maximum(exponent if digits == _DIGITS else 0.0, 0.0), exponent
+        )
+        step = 10.0 ** np.clip(exponent, -300, 300)
         with np.errstate(over="ignore", invalid="ignore"):
             steps = values / step
-            # A value that is already a multiple of the step must not move to the next one.
             nearest = np.round(steps)
-            steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
-            rounded = np.where(values > own, np.ceil(steps), np.floor(steps)) * step
-        decimals = np.clip(-np.where(whole, 0.0, exponent), 0, 15).astype(int)
+            if away_from is not None:
+                # A value that is already a multiple of the step must not move to the next one.
+                steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
+                nearest = np.where(values > away_from, np.ceil(steps), np.floor(steps))
+            rounded = nearest * step
+        decimals = np.clip(-exponent, 0, 15).astype(int)
         exact = np.array(
             [round(v, d) for v, d in zip(rounded.ravel(), decimals.ravel(), strict=True)]
         )
         return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
+
+
+def _medians(
+    rows: ComparableRows, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]
+) -> Array:
+    """Medians of the kept rows that are nearest to each row without the features of a set.
+
+    x: (rows, features); row: (sets,), ascending; features, result: (sets, size)
+    """
+    found = np.empty(features.shape)
+    kept = np.concatenate([rows.choosing, rows.measuring])
+    scaled = rows.scale(kept)
+    weight = 1 / np.maximum(scaled.std(axis=0), 1e-12) ** 0.5
+    count = min(_N_NEAREST, max(len(kept) // 3, 1))
+    for i in np.unique(row).tolist():
+        sets = np.flatnonzero(row == i)
+        parts = np.nan_to_num(np.abs(rows.scale(x[[i]]) - scaled) * weight)  # 0 where missing
+        total = parts.sum(axis=1)
+        for place in sets.tolist():
+            own = features[place]
+            near = np.argpartition(total - parts[:, own].sum(axis=1), count - 1)[:count]
+            found[place] = np.median(kept[near][:, own], axis=0)
+    return found
 
 
 def _usual_range(features: FeatureSummary) -> tuple[Array, Array]:

@@ -103,7 +103,9 @@ class _Comparison(NamedTuple):
         first = order[: min(_MOST_DOUBTED, len(order) // 2)]
         doubted = [int(j) for j in first if doubt[j] > _LEAST_DOUBT * doubt[order[0]]]
         value = why.value[row]
-        return cls(value if why.comparable is None else why.comparable.scaled(value), doubted)
+        return cls(
+            value if why.comparable is None else why.comparable.scale(value[None])[0], doubted
+        )
 
 
 def _find_reason(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:

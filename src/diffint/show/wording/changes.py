@@ -8,30 +8,40 @@ from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
 
 
 def changes_text(nearest: NearestNormal, row: int) -> str:
-    """``Row 3 would be normal if amount decreased to 12 (from 900).``"""
+    """``Row 3 would be normal if amount were 12 instead of 900; the least change is …``"""
     name = row_name(row, nearest.index)
     if not nearest.flagged[row]:
         return f"Row {name} is not flagged: nothing needs to change."
     if not nearest.found[row]:
         among = ""
         if len(nearest.feature_names) > N_CANDIDATES:
-            among = f" among its {N_CANDIDATES} most responsible ones"
+            among = f" among its {N_CANDIDATES} most doubted ones"
         return (
             f"Row {name}: no change of up to {counted(nearest.max_changes, 'feature')}{among} was "
             "found that makes it normal."
         )
-    changes = [_change(nearest, row, change) for change in nearest.changes[row]]
-    return f"Row {name} would be normal if {listed(changes)}."
+    changes = nearest.changes[row]
+    would_be = listed([_change(nearest, row, change) for change in changes])
+    numbers = [change for change in changes if change.feature not in nearest.categories]
+    nearer = [change for change in numbers if change.least != change.suggested]
+    if not nearer:
+        return f"Row {name} would be normal if {would_be}."
+    least = listed([_least(nearest, change) for change in numbers])
+    return f"Row {name} would be normal if {would_be}; the least change is {least}."
 
 
 def _change(nearest: NearestNormal, row: int, change: Change) -> str:
-    if change.feature in nearest.categories:
-        before, after = (shown_name(str(value)) for value in nearest.values_of(row, change))
-        name = shown_name(nearest.feature_names[change.feature])
-        return f"{name} were {after} (instead of {before})"
-    way = "decreased" if change.suggested < change.value else "increased"
+    """``amount were 12 instead of 900``"""
     name = shown_name(nearest.feature_names[change.feature])
+    if change.feature in nearest.categories:
+        before, after, _ = (shown_name(str(value)) for value in nearest.values_of(row, change))
+        return f"{name} were {after} instead of {before}"
     after = exact_number(change.suggested)
     before = distinct_numbers(change.value, change.suggested)[0]
     before = nearest.new_texts.get((row, change.feature), before)
-    return f"{name} {way} to {after} (from {before})"
+    return f"{name} were {after} instead of {before}"
+
+
+def _least(nearest: NearestNormal, change: Change) -> str:
+    """``amount to 250``"""
+    return f"{shown_name(nearest.feature_names[change.feature])} to {exact_number(change.least)}"
