@@ -23,13 +23,16 @@ from .reasons import Condition, Kind, Reason
 Array = NDArray[np.float64]
 
 WINDOWS = (0.05, 0.1, 0.2, 0.4)  # shares of the rows that are near the row in a feature
-PARTS = (0.3, 0.5)  # shares of these rows that are near it in a second feature
+BASE = 2  # the window of a first condition when there is a second one
+MOST_CANDIDATES = 8  # features that may be in a condition on the range of a feature
 TAIL = 0.02  # share of rows on each side that a range leaves out when conditions are chosen
 NARROWEST = 0.02  # width of a range as a share of the scaled training range, for comparisons
 SHARPER = 1.3  # how much sharper a range must be to be worth a second condition
 _FEWEST_ROWS, _FEWEST_SHARE = 60, 0.2  # comparable rows in a half, or this share of it
 _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
-_MOST_TRIED = 6  # sets of conditions that are measured
+_N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
+_MOST_DOUBTED = 3  # candidates more than needed, in place of those in doubt
+_MOST_TRIED = 3  # sets of conditions that are measured
 _DIGITS = 6  # kept rows are stored with about seven digits
 
 
@@ -37,16 +40,20 @@ _DIGITS = 6  # kept rows are stored with about seven digits
 class ComparableRows(Immutable):
     """Training rows that a row is compared with, in original units.
 
-    choosing, measuring: (rows, features) the halves. columns: (features, rows) the first half,
-    scaled; order: (features, rows) sorts it by each feature. smallest, largest: (features,) of all
-    training rows; middle: (features,) their median. sampled: whether not all training rows are
-    here.
+    choosing, measuring: (rows, features) the halves. choosing_scaled: (features, rows) the first,
+    scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
+    order; rank: (features, rows) the place of each row in it. tells: (features, some) for each
+    feature those that say most about it. smallest, largest: (features,) of all training rows;
+    middle: (features,) their median. sampled: whether not all training rows are here.
     """
 
     choosing: Array
     measuring: Array
-    columns: Array
+    choosing_scaled: Array
+    ordered: Array
     order: NDArray[np.intp]
+    rank: NDArray[np.intp]
+    tells: NDArray[np.intp]
     smallest: Array
     largest: Array
     middle: Array
@@ -63,13 +70,17 @@ class ComparableRows(Immutable):
             return None
         first, second = rows[::2], rows[1::2]
         scaler = model.members[0].scaler
-        scaled = scaler.target(first, "unclipped").astype(np.float64)
+        scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
+        order = np.argsort(scaled, axis=1, kind="stable")
         smallest, largest = training_range(model.features)
         return cls(
             first,
             second,
-            np.ascontiguousarray(scaled.T),
-            np.ascontiguousarray(np.argsort(scaled, axis=0, kind="stable").T),
+            scaled,
+            np.take_along_axis(scaled, order, axis=1),
+            order,
+            np.argsort(order, axis=1),
+            _telling(scaled, order, smallest < largest),
             smallest,
             largest,
             np.median(rows, axis=0),
@@ -80,7 +91,7 @@ class ComparableRows(Immutable):
         )
 
     def scale(self, rows: Array) -> Array:
-        """Rows in original units as `columns` are. rows, result: (rows, features)"""
+        """Rows in original units as `ordered` is. rows, result: (rows, features)"""
         return np.asarray(self.scaler.target(rows, "unclipped"), dtype=np.float64)
 
     def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
@@ -129,29 +140,31 @@ class ComparableRows(Immutable):
         self, row: Array, scaled: Array, feature: int, doubted: list[int]
     ) -> Iterator[tuple[Condition, ...]]:
         """Conditions under which the value is farthest outside, the best first."""
-        usable = ~np.isnan(row) & (self.smallest < self.largest)
-        usable[doubted] = False
         n = len(self.choosing)
         fewest = fewest_rows(n)
-        sizes = np.unique([max(int(share * n), fewest) for share in WINDOWS])
+        sizes = np.array([max(int(share * n), fewest) for share in WINDOWS])
+        tells = self.tells[feature]
+        candidates = tells[~np.isnan(row[tells]) & (tells[:, None] != doubted).all(axis=1)]
         gaps = np.full(_MOST_TRIED, -np.inf)
         places = np.zeros((_MOST_TRIED, 6), dtype=np.int64)
         search_conditions(
             scaled,
             feature,
-            usable,
+            candidates[:MOST_CANDIDATES],
             self.is_category,
-            self.columns,
+            self.choosing_scaled,
+            self.ordered,
             self.order,
+            self.rank,
             sizes,
-            np.array(PARTS),
+            BASE,
             fewest,
             TAIL,
             float(NARROWEST * self.scaler.span[feature]),
             SHARPER,
             gaps,
             places,
-            np.empty((2, int(TAIL * n) + 2)),
+            np.empty((2, int(TAIL * sizes[-1]) + 1)),
         )
         for gap, place in zip(gaps, places.tolist(), strict=True):
             if gap > 0:
@@ -162,6 +175,22 @@ class ComparableRows(Immutable):
     def _condition(self, row: Array, c: int, first: int, last: int) -> Condition:
         low, high = self.choosing[self.order[c, [first, last]], c]
         return Condition(c, float(min(low, row[c])), float(max(high, row[c])))
+
+
+def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """For each feature the others that vary, by how little it varies beside similar values of them.
+
+    scaled, order: (features, rows); varies: (features,) → (features, some)
+    """
+    n_features = len(scaled)
+    spread = np.empty((n_features, n_features))
+    for c, places in enumerate(order):
+        parts = np.array_split(places, _N_PARTS)
+        spread[:, c] = np.mean([scaled[:, part].std(axis=1) for part in parts], axis=0)
+    spread[:, ~varies] = np.inf
+    np.fill_diagonal(spread, np.inf)
+    count = min(int(varies.sum()), MOST_CANDIDATES + _MOST_DOUBTED)
+    return np.argsort(spread, axis=1, kind="stable")[:, :count]
 
 
 def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:

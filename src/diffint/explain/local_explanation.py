@@ -268,6 +268,11 @@ class LocalExplanation(Immutable):
         return known[1][:most]
 
     @cached_property
+    def scaled(self) -> Array:
+        """(rows, features) the values as comparable rows are scaled."""
+        return self.value if self.comparable is None else self.comparable.scale(self.value)
+
+    @cached_property
     def _known_reasons(self) -> dict[int, tuple[int, tuple[Reason, ...]]]:
         """By row: how many reasons were asked for, and those found."""
         return {}

@@ -18,7 +18,7 @@ from ..core.checks import check_index
 from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..core.kinds import value_text
-from ..core.model import FeatureSummary
+from ..core.model import FeatureSummary, FittedModel
 from ..core.row_labels import index_for
 from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
@@ -274,11 +274,11 @@ class _Search:
         masked = x[row]
         each = np.arange(len(row))[:, None]
         masked[each, features] = np.nan
-        rows = self._prepared.once(ComparableRows.of)
+        kept = self._prepared.once(_KeptRows.of)
         expected = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
         tried = [expected]
-        if rows is not None:
-            tried.insert(0, _medians(rows, x, row, features))
+        if kept is not None:
+            tried.insert(0, kept.medians(x, row, features))
         for values in tried:
             if self._is_category.any():
                 self._set_likeliest(values, masked, features)
@@ -362,27 +362,43 @@ class _Search:
         return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
 
 
-def _medians(
-    rows: ComparableRows, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]
-) -> Array:
-    """Medians of the kept rows that are nearest to each row without the features of a set.
+@dataclass(frozen=True)
+class _KeptRows:
+    """Kept rows (rows, features) in original units, and scaled and weighted for distances."""
 
-    x: (rows, features); row: (sets,), ascending; features, result: (sets, size)
-    """
-    found = np.empty(features.shape)
-    kept = np.concatenate([rows.choosing, rows.measuring])
-    scaled = rows.scale(kept)
-    weight = 1 / np.maximum(scaled.std(axis=0), 1e-12) ** 0.5
-    count = min(_N_NEAREST, max(len(kept) // 3, 1))
-    for i in np.unique(row).tolist():
-        sets = np.flatnonzero(row == i)
-        parts = np.nan_to_num(np.abs(rows.scale(x[[i]]) - scaled) * weight)  # 0 where missing
-        total = parts.sum(axis=1)
-        for place in sets.tolist():
-            own = features[place]
-            near = np.argpartition(total - parts[:, own].sum(axis=1), count - 1)[:count]
-            found[place] = np.median(kept[near][:, own], axis=0)
-    return found
+    rows: Array
+    weighted: Array
+    weight: Array
+    comparable: ComparableRows
+
+    @classmethod
+    def of(cls, model: FittedModel) -> _KeptRows | None:
+        comparable = ComparableRows.of(model)
+        if comparable is None:
+            return None
+        rows = np.concatenate([comparable.choosing, comparable.measuring])
+        scaled = comparable.scale(rows)
+        weight = 1 / np.sqrt(np.maximum(scaled.std(axis=0), 1e-12))
+        return cls(rows, scaled * weight, weight, comparable)
+
+    def medians(self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]) -> Array:
+        """Medians of the rows that are nearest to each row without the features of a set.
+
+        x: (rows, features); row: (sets,), ascending; features, result: (sets, size)
+        """
+        found = np.empty(features.shape)
+        count = min(_N_NEAREST, max(len(self.rows) // 3, 1))
+        own = self.comparable.scale(x) * self.weight
+        starts = np.flatnonzero(np.diff(row, prepend=-1))
+        for start, stop in zip(starts, np.append(starts[1:], len(row)), strict=True):
+            parts = np.nan_to_num(np.abs(own[row[start]] - self.weighted))  # 0 where missing
+            total = parts.sum(axis=1)
+            for place in range(start, stop):
+                left_out = features[place]
+                distance = total - parts[:, left_out].sum(axis=1)
+                near = np.argpartition(distance, count - 1)[:count]
+                found[place] = np.median(self.rows[near][:, left_out], axis=0)
+        return found
 
 
 def _usual_range(features: FeatureSummary) -> tuple[Array, Array]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MORE_TRIED = 3  # features that are looked at beyond the number of reasons
+_MORE_TRIED = 1  # features that are looked at beyond the number of reasons
+_FEWEST_TRIED = 2  # though they are doubted little beside the first
 _MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
 _RARE = 0.05  # share of training rows that have a rare value
@@ -78,8 +79,9 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     least = _LEAST_DOUBT * doubt[order[0]]
     comparison = _Comparison.of(why, row)
     found: list[Reason] = []
-    for j in order[: most + _MORE_TRIED].tolist():
-        if doubt[j] == 0 or len(found) == most or (found and doubt[j] < least):
+    for tried, j in enumerate(order[: most + _MORE_TRIED].tolist()):
+        enough = len(found) == most or (doubt[j] < least and (found or tried >= _FEWEST_TRIED))
+        if doubt[j] == 0 or enough:
             break
         reason = _find_reason(why, row, j, comparison)
         found += [] if reason is None else [reason]
@@ -102,10 +104,7 @@ class _Comparison(NamedTuple):
         doubt, order = why.doubt[row], why.order[row]
         first = order[: min(_MOST_DOUBTED, len(order) // 2)]
         doubted = [int(j) for j in first if doubt[j] > _LEAST_DOUBT * doubt[order[0]]]
-        value = why.value[row]
-        return cls(
-            value if why.comparable is None else why.comparable.scale(value[None])[0], doubted
-        )
+        return cls(why.scaled[row], doubted)
 
 
 def _find_reason(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:

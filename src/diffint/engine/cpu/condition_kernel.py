@@ -6,177 +6,168 @@ import numpy as np
 
 from ..kernel_cache import compiled
 
-N_FIRST = 3  # first conditions that are joined with a second one
+N_FIRST = 2  # first conditions that are joined with a second one
+DEEP_INSIDE = -0.25  # gap of a value that a second condition hardly brings outside
 
 
 @compiled
 def search_conditions(
-    row, feature, usable, categories, columns, order, sizes, parts, fewest, tail_share, narrowest,
-    sharper, gaps, places, scratch,
+    row, feature, candidates, categories, scaled, ordered, order, rank, sizes, base, fewest,
+    tail_share, narrowest, sharper, gaps, places, extremes,
 ):  # fmt: skip
     """The conditions under which the value of a feature lies farthest outside, the best first.
 
     A condition takes the rows that are nearest to the row in a feature: `sizes` of them, or more if
-    the next are as near; of a category those with the same value. A second one takes a part of
-    those. The gap is the distance of the value from the range of these rows, which leaves out
-    `tail_share` of them on each side, over the width of the range, at least `narrowest`.
+    the next are as near; of a category those with the same value. Two conditions take the rows that
+    meet both, with the size at `base`, the second also with larger ones; the first is on one of the
+    features with the largest gaps. The gap is the distance of the value from the range of these
+    rows, which leaves out `tail_share` of them on each side, over the width of the range, at least
+    `narrowest`; below 0 inside. Deep inside the ranges of all single conditions, two are not tried.
 
-    row: (features,) scaled, NaN where missing; usable, categories: (features,) bool; columns:
-    (features, n) scaled; order: (features, n) the rows sorted by each feature; sizes: (some,) whole
-    numbers, growing; parts: (some,) growing; fewest: rows that a range needs; sharper: how much
-    larger the gap of two conditions must be than that of one.
+    row: (features,) scaled; candidates: (some,) features that may be in a condition; categories:
+    (features,) bool; scaled: (features, n); ordered: (features, n) the same, sorted; order:
+    (features, n) the rows in this order; rank: (features, n) the place of each row in it; sizes:
+    (some,) growing; fewest: rows that a range needs; sharper: how much larger the gap of two
+    conditions must be than that of one.
     gaps: (most,) −∞ to start with; places: (most, 6) for each condition the feature (−1: none) and
-    the first and last place in the order of the feature. scratch: (2, a number above n · tail_share
-    + 1) for the extreme values.
+    the first and last place in its order. extremes: (2, most left out on a side + 1) scratch.
     """
-    n_features, n = columns.shape
+    n = order.shape[1]
+    n_sizes, n_candidates = len(sizes), len(candidates)
     value = row[feature]
-    column = columns[feature]
-    every = np.ones(n, dtype=np.bool_)
-    taken = np.zeros(n, dtype=np.bool_)
+    column = scaled[feature]
     tail = int(tail_share * n)
-    low, high = column[order[feature, tail]], column[order[feature, n - 1 - tail]]
-    width = max(high - low, narrowest)
-    _insert(max(low - value, value - high) / width, -1, 0, 0, -1, 0, 0, gaps, places)
-    firsts = np.full((N_FIRST, 4), -1, dtype=np.int64)
+    low, high = ordered[feature, tail], ordered[feature, n - 1 - tail]
+    gap = max(low - value, value - high) / max(high - low, narrowest)
+    _insert(gap, -1, 0, 0, -1, 0, 0, gaps, places)
+    windows = np.empty((n_candidates, n_sizes, 2), dtype=np.int64)
+    n_windows = np.zeros(n_candidates, dtype=np.int64)
+    firsts = np.full(N_FIRST, -1, dtype=np.int64)
     first_gaps = np.full(N_FIRST, -np.inf)
-    found = np.empty((max(len(sizes), len(parts)), 4))
-    for c in range(n_features):
-        if not usable[c] or c == feature:
-            continue
-        n_found = _walk(
-            row[c], c, categories[c], columns, order, every, sizes, fewest,
-            value, column, tail_share, narrowest, found, scratch,
-        )  # fmt: skip
-        best = -1
-        for k in range(n_found):
-            first, last = int(found[k, 1]), int(found[k, 2])
-            _insert(found[k, 0], c, first, last, -1, 0, 0, gaps, places)
-            if best < 0 or found[k, 0] > found[best, 0]:
-                best = k
-        if best < 0:
-            continue
+    for i in range(n_candidates):
+        c = candidates[i]
+        n_windows[i] = _windows(row[c], ordered[c], categories[c], sizes, fewest, windows[i])
+        best = -np.inf
+        filled = 0
+        first, last = windows[i, 0, 0], windows[i, 0, 0] - 1
+        for k in range(n_windows[i]):
+            for place in range(windows[i, k, 0], first):
+                filled = _note(column[order[c, place]], extremes, filled)
+            for place in range(last + 1, windows[i, k, 1] + 1):
+                filled = _note(column[order[c, place]], extremes, filled)
+            first, last = windows[i, k, 0], windows[i, k, 1]
+            gap = _gap(value, last - first + 1, tail_share, narrowest, extremes)
+            _insert(gap, c, first, last, -1, 0, 0, gaps, places)
+            best = max(best, gap)
         place = N_FIRST
-        while place > 0 and first_gaps[place - 1] < found[best, 0]:
+        while place > 0 and first_gaps[place - 1] < best:
             place -= 1
         if place < N_FIRST:
             for k in range(N_FIRST - 1, place, -1):
-                first_gaps[k] = first_gaps[k - 1]
-                firsts[k] = firsts[k - 1]
-            first_gaps[place] = found[best, 0]
-            firsts[place, 0] = c
-            for k in range(1, 4):
-                firsts[place, k] = int(found[best, k])
+                first_gaps[k], firsts[k] = first_gaps[k - 1], firsts[k - 1]
+            first_gaps[place], firsts[place] = best, i
+    if first_gaps[0] < DEEP_INSIDE:
+        return
     wanted = sharper * max(first_gaps[0], 0.0)
-    limits = np.empty(len(parts), dtype=np.int64)
-    for i in range(N_FIRST):
-        first_feature = firsts[i, 0]
-        if first_feature < 0:
+    for i in firsts:
+        if i < 0:
             break
-        for k in range(n):
-            taken[k] = False
-        for k in range(firsts[i, 1], firsts[i, 2] + 1):
-            taken[order[first_feature, k]] = True
-        for k in range(len(parts)):
-            limits[k] = int(parts[k] * firsts[i, 3])
-        for c in range(n_features):
-            if not usable[c] or c in (feature, first_feature):
+        c = candidates[i]
+        k = min(base, n_windows[i] - 1)
+        first, last = windows[i, k, 0], windows[i, k, 1]
+        for other in range(n_candidates):
+            if other == i:
                 continue
-            n_found = _walk(
-                row[c], c, categories[c], columns, order, taken, limits, fewest,
-                value, column, tail_share, narrowest, found, scratch,
-            )  # fmt: skip
-            for k in range(n_found):
-                if found[k, 0] > wanted:
+            other_c = candidates[other]
+            for k in range(min(base, n_windows[other] - 1), n_windows[other]):
+                other_first, other_last = windows[other, k, 0], windows[other, k, 1]
+                count = 0
+                filled = 0
+                for place in range(first, last + 1):
+                    one = order[c, place]
+                    if other_first <= rank[other_c, one] <= other_last:
+                        count += 1
+                        filled = _note(column[one], extremes, filled)
+                if count < fewest:
+                    continue
+                gap = _gap(value, count, tail_share, narrowest, extremes)
+                if gap > wanted:
                     _insert(
-                        found[k, 0] / sharper, first_feature, firsts[i, 1], firsts[i, 2],
-                        c, int(found[k, 1]), int(found[k, 2]), gaps, places,
+                        gap / sharper, c, first, last, other_c, other_first, other_last,
+                        gaps, places,
                     )  # fmt: skip
 
 
 @compiled
-def _walk(
-    own, c, category, columns, order, taken, sizes, fewest, value, column, tail_share, narrowest,
-    found, scratch,
-):  # fmt: skip
-    """From a row's own value outwards; at each size the gap, first and last place, and count.
+def _windows(own, ordered, category, sizes, fewest, windows):
+    """First and last places of the nearest values; returns how many windows there are.
 
-    Only rows that are taken count. Sizes below `fewest` are passed over, except that a category has
-    one size: all rows with the same value. found: (len(sizes), 4); returns how many were found.
+    ordered: (n,) sorted; windows: (len(sizes), 2). A category has one: all rows with its value.
     """
-    n = order.shape[1]
-    right = 0
+    n = len(ordered)
+    first = 0
     stop = n
-    while right < stop:  # the first place whose value is not below the row's own
-        middle = (right + stop) // 2
-        if columns[c, order[c, middle]] < own:
-            right = middle + 1
+    while first < stop:  # the first place whose value is not below the row's own
+        middle = (first + stop) // 2
+        if ordered[middle] < own:
+            first = middle + 1
         else:
             stop = middle
-    left = right - 1
-    first, last = n, -1
-    count = 0
-    n_found = 0
-    size = 0
-    n_low = 0
-    most = scratch.shape[1]
-    while size < len(sizes):
-        below = own - columns[c, order[c, left]] if left >= 0 else np.inf
-        above = columns[c, order[c, right]] - own if right < n else np.inf
-        nearest = min(below, above)
-        if nearest == np.inf or (category and nearest > 0):
-            break
-        if below <= above:
-            place = left
-            left -= 1
-        else:
-            place = right
-            right += 1
-        other = order[c, place]
-        if not taken[other]:
+    last = first - 1
+    found = 0
+    for size in sizes:
+        if category or last - first + 1 >= size:
             continue
-        first, last = min(first, place), max(last, place)
-        # The extreme values so far, the lowest and the highest first.
-        count += 1
-        number = column[other]
-        k = min(n_low, most - 1)
-        if n_low < most or number < scratch[0, most - 1]:
-            while k > 0 and scratch[0, k - 1] > number:
-                scratch[0, k] = scratch[0, k - 1]
-                k -= 1
-            scratch[0, k] = number
-        k = min(n_low, most - 1)
-        if n_low < most or number > scratch[1, most - 1]:
-            while k > 0 and scratch[1, k - 1] < number:
-                scratch[1, k] = scratch[1, k - 1]
-                k -= 1
-            scratch[1, k] = number
-        n_low = min(n_low + 1, most)
-        if category or count < sizes[size] or count < fewest:
-            continue
-        below = own - columns[c, order[c, left]] if left >= 0 else np.inf
-        above = columns[c, order[c, right]] - own if right < n else np.inf
-        distance = abs(own - columns[c, order[c, place]])
-        if min(below, above) == distance:
-            continue
-        _note(found, n_found, count, first, last, value, tail_share, narrowest, scratch)
-        n_found += 1
-        while size < len(sizes) and sizes[size] <= count:
-            size += 1
-    if category and count >= fewest:
-        _note(found, 0, count, first, last, value, tail_share, narrowest, scratch)
-        n_found = 1
-    return n_found
+        nearest = 0.0
+        while True:
+            below = own - ordered[first - 1] if first > 0 else np.inf
+            above = ordered[last + 1] - own if last < n - 1 else np.inf
+            if last - first + 1 >= size and min(below, above) > nearest:
+                break
+            if below == np.inf and above == np.inf:
+                break
+            nearest = min(below, above)
+            if below <= above:
+                first -= 1
+            else:
+                last += 1
+        if last - first + 1 >= fewest:
+            windows[found, 0], windows[found, 1] = first, last
+            found += 1
+    if category:
+        while last < n - 1 and ordered[last + 1] == own:
+            last += 1
+        if last - first + 1 >= fewest:
+            windows[0, 0], windows[0, 1] = first, last
+            found = 1
+    return found
 
 
 @compiled
-def _note(found, place, count, first, last, value, tail_share, narrowest, scratch):
-    """Note the gap of the value from the range of the rows so far."""
-    tail = int(tail_share * count)
-    low, high = scratch[0, tail], scratch[1, tail]
-    width = max(high - low, narrowest)
-    found[place, 0] = max(low - value, value - high) / width
-    found[place, 1], found[place, 2], found[place, 3] = first, last, count
+def _note(number, extremes, filled):
+    """Keep a number if it is among the lowest or highest; returns how many are kept of each."""
+    most = extremes.shape[1]
+    if filled < most or number < extremes[0, most - 1]:
+        k = min(filled, most - 1)
+        while k > 0 and extremes[0, k - 1] > number:
+            extremes[0, k] = extremes[0, k - 1]
+            k -= 1
+        extremes[0, k] = number
+    if filled < most or number > extremes[1, most - 1]:
+        k = min(filled, most - 1)
+        while k > 0 and extremes[1, k - 1] < number:
+            extremes[1, k] = extremes[1, k - 1]
+            k -= 1
+        extremes[1, k] = number
+    return min(filled + 1, most)
+
+
+@compiled
+def _gap(value, count, tail_share, narrowest, extremes):
+    """The distance of a value from the range of so many rows, over its width."""
+    tail = min(int(tail_share * count), extremes.shape[1] - 1)
+    low, high = extremes[0, tail], extremes[1, tail]
+    return max(low - value, value - high) / max(high - low, narrowest)
 
 
 @compiled
