@@ -57,14 +57,10 @@ def _by_first_reason(why: LocalExplanation) -> list[_SameReason]:
         elif value == 0:
             key = f"= {number(value)}"
         else:
-            reason = why.conditional(row, j)
-            middle = reason.expected if reason is not None else why.expected[row, j]
-            key = "too low" if value < middle else "too high"
+            key = "too low" if value < why.expected[row, j] else "too high"
         found.setdefault((j, key), []).append(row)
     groups = [
-        _SameReason(
-            f"{shown_name(why.feature_names[j])} {key}", why.reason(rows[0], j), rows
-        )
+        _SameReason(f"{shown_name(why.feature_names[j])} {key}", why.reason(rows[0], j), rows)
         for (j, key), rows in found.items()
     ]
     return sorted(groups, key=lambda group: (-len(group.rows), group.rows))

@@ -22,8 +22,8 @@ from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
 from .data import ScoredTable
 from .drawing import Places
-from .learned import N_FEATURES, feature_bars, pattern_drawings
 from .groups import group_data
+from .learned import N_FEATURES, feature_bars, pattern_drawings
 from .rows import LEVEL, row_data
 from .scores import draw_scores
 from .settings import settings, training_facts

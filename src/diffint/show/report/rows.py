@@ -28,8 +28,8 @@ def row_data(
     levels: the slider's strictest position that shows a row. kept: (columns, rows) their cells.
 
     Its items: id, score, p-value, p-value as text, level, headline, first reason in brief, reasons
-    [[feature, text after its name], …], bars [[feature, side, share, value, range], …], share of
-    the other features, threshold / score, text of the nearest normal row, and the kept cells.
+    as `_reasons` has them, bars [[feature, side, share, value, range], …], share of the other
+    features, threshold / score, text of the nearest normal row, and the kept cells.
     """
     order = why.order
     cells = list(zip(*kept, strict=True)) if kept else [()] * len(ids)
@@ -42,7 +42,7 @@ def row_data(
             levels[i],
             _headline(why, i),
             why.brief(i, 1),
-            [_reason(why, i, j) for j in why.doubted(i, N_REASONS)],
+            _reasons(why, i),
             [_bar(why, i, int(j)) for j in order[i, :N_BARS]],
             _share(why.share[i, order[i, N_BARS:]].sum()),
             _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
@@ -59,9 +59,16 @@ def _headline(why: LocalExplanation, row: int) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _reason(why: LocalExplanation, row: int, feature: int) -> list[Any]:
-    name = shown_name(why.feature_names[feature])
-    return [feature, why.reason(row, feature).removeprefix(name)]
+def _reasons(why: LocalExplanation, row: int) -> list[list[Any]]:
+    """[feature, text after its name] of each reason; [−1, text] if it does not begin with one."""
+    features = why.doubted(row, N_REASONS)
+    found: list[list[Any]] = []
+    for place, text in enumerate(why.reasons(row, N_REASONS)):
+        feature = features[place] if place < len(features) else -1
+        name = shown_name(why.feature_names[feature]) if feature >= 0 else ""
+        starts = feature >= 0 and text.startswith(f"{name} ")
+        found.append([feature, text.removeprefix(name)] if starts else [-1, text])
+    return found
 
 
 def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:

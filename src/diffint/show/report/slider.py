@@ -13,8 +13,8 @@ from ...core.formatting import counted, number
 Array = NDArray[np.float64]
 
 # False-positive rates to choose from, the strictest first.
-RATES = (*(0.001, 0.0015, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015), 0.02, 0.03, 0.05, 0.07)
-RATES = (*RATES, 0.1, 0.15, 0.2)
+_RATES = np.outer([0.001, 0.01, 0.1], [1, 1.5, 2, 3, 5, 7]).ravel().round(4)
+RATES = tuple(_RATES[_RATES <= 0.2].tolist())
 
 
 @dataclass(frozen=True)

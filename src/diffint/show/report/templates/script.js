@@ -165,7 +165,8 @@
     const reasons = make("ol");
     for (const [feature, text] of row.reasons) {
       const item = make("li");
-      item.append(make("strong", "", nameOf(feature)), text);
+      if (feature >= 0) item.append(make("strong", "", nameOf(feature)));
+      item.append(text);
       reasons.append(item);
     }
     const suggestion = make("p", "normal-if", `Row ${row.id}${row.normalIf}`);
@@ -335,7 +336,7 @@
     if (row.words === undefined) {
       const cells = row.bars.map(([feature, , , value]) => `${nameOf(feature)} = ${value}`);
       const kept = row.kept.map((text, i) => `${data.kept[i]} = ${text}`);
-      const reasons = row.reasons.map(([feature, text]) => nameOf(feature) + text);
+      const reasons = row.reasons.map(([feature, text]) => (nameOf(feature) ?? "") + text);
       const texts = [row.id, ...cells, ...kept, row.brief, ...reasons, row.normalIf];
       row.words = plain(["", ...texts, ""].join("\n"));
     }
