@@ -150,7 +150,7 @@ def _agreement(scored: ScoredTable, threshold: float) -> str:
 def _shown(n_shown: int, n_flagged: int) -> str:
     if n_shown < n_flagged:
         return (
-            f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores; the "
+            f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores. The "
             "others are only counted."
         )
     return ""

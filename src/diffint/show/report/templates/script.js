@@ -199,7 +199,7 @@
       if (opened) fill();
       details.open = opened;
     };
-    return { element, open, isOpen: () => details.open, focus: () => summary.focus() };
+    return { element, summary, open, isOpen: () => details.open };
   }
 
   // A list of rows that grows by "Show more". named: whether links can lead to its rows.
@@ -210,7 +210,8 @@
     const itemOf = (row) => {
       if (!items.has(row)) {
         const made = item(row);
-        if (named) made.element.id = `row-${row.rank + 1}`;
+        // The summary, so that following a link moves the focus there.
+        if (named) made.summary.id = `row-${row.rank + 1}`;
         items.set(row, made);
       }
       return items.get(row);
@@ -226,7 +227,7 @@
       const first = limit;
       limit += page;
       draw();
-      itemOf(visible[first]).focus();
+      itemOf(visible[first]).summary.focus();
     });
     return {
       shown,
@@ -241,7 +242,7 @@
         limit = Math.max(limit, visible.indexOf(row) + 1);
         draw();
         itemOf(row).open(true);
-        itemOf(row).focus();
+        return itemOf(row).summary;
       },
     };
   }
@@ -431,8 +432,5 @@
   update();
   byId("list").hidden = false;
   const linked = rowOf(location.hash);
-  if (linked) {
-    list.reveal(linked);
-    byId(location.hash.slice(1)).scrollIntoView();
-  }
+  if (linked) list.reveal(linked).focus();
 })();
