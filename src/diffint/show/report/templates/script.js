@@ -307,7 +307,7 @@
   byId("more-groups")?.addEventListener("click", () => {
     const first = groupLimit;
     groupLimit += GROUPS;
-    showGroups(new Set(visible))[first].focus();
+    showGroups(new Set(visible))[first]?.focus();
   });
 
   // --- Searching, sorting, showing ---
