@@ -60,15 +60,15 @@ def _headline(why: LocalExplanation, row: int) -> str:
 
 
 def _reasons(why: LocalExplanation, row: int) -> list[list[Any]]:
-    """[feature, text after its name] of each reason; [−1, text] if it does not begin with one."""
-    features = why.doubted(row, N_REASONS)
+    """[feature, text after its name] of each reason.
+
+    Of a row without any, [−1, text] of what its score comes from.
+    """
     found: list[list[Any]] = []
-    for place, text in enumerate(why.reasons(row, N_REASONS)):
-        feature = features[place] if place < len(features) else -1
-        name = shown_name(why.feature_names[feature]) if feature >= 0 else ""
-        starts = feature >= 0 and text.startswith(f"{name} ")
-        found.append([feature, text.removeprefix(name)] if starts else [-1, text])
-    return found
+    for feature in why.doubted(row, N_REASONS):
+        name = shown_name(why.feature_names[feature])
+        found.append([feature, why.reason(row, feature).removeprefix(name)])
+    return found or [[-1, text] for text in why.reasons(row, N_REASONS)]
 
 
 def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:
