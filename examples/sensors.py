@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from diffint import DiffInt
-from diffint.report import ScoredTable, build_report
 
 REPORT = Path("pump.html")
 RATE = 0.01
@@ -35,7 +34,7 @@ def main() -> None:
     new.loc[240:479, "temperature"] += np.linspace(0, 15, 240)  # drift
     new.loc[480:, "flow"] = 56.0  # stuck at a value that is normal on its own
 
-    scores, p_values = detector.anomaly_score(new), detector.p_values(new)
+    p_values = detector.p_values(new)
     why = detector.explain(new)
     print(f"A reading is flagged if p <= {RATE:g}: at most 1 % of normal readings score as high.\n")
     for name, rows in {
@@ -56,9 +55,7 @@ def main() -> None:
     print("normal on its own: the detector finds that the four readings do not fit together, but")
     print("often names one of the other three. A reason shows where to look first, not the cause.")
 
-    order = np.argsort(-scores)[: int((p_values <= RATE).sum())]  # flagged rows, highest first
-    shown = ScoredTable("pump readings", scores, new.to_numpy()[order], tuple(map(str, order)))
-    REPORT.write_text(build_report(detector, shown), encoding="utf-8")
+    detector.report(new, REPORT)
     print(f"Report with all flagged readings and their reasons: {REPORT.resolve()}")
 
 

@@ -33,6 +33,7 @@ from diffint import (
 )
 
 from .conftest import QUICK, make_rows
+from .show.report.tables import data_of
 
 
 def test_check_estimator():
@@ -505,7 +506,23 @@ class TestReport:
         scores = fitted.anomaly_score(rows * 3)
         assert f'[["{scores.argmax()}",' in (tmp_path / "page.html").read_text()
 
+    def test_the_path_is_returned_and_more_columns_are_shown(self, rows, tmp_path):
+        names = [f"text {i} of its own" for i in range(len(rows))]
+        frame = pd.DataFrame(rows, columns=list("abcde")).assign(name=names)
+        with pytest.warns(UserWarning, match="name"):  # ignored by the fit
+            detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(frame)
+        more = pd.DataFrame({"shop": ["north", None] * 150, 7: np.arange(300)})
+        path = detector.report(frame, str(tmp_path / "page.html"), kept=more)
+        assert path == tmp_path / "page.html"
+        data = data_of(path.read_text())
+        assert data["kept"] == ["shop", "7", "name"]
+        for row in data["rows"]:
+            i = int(row[0])
+            assert row[-1] == ["north" if i % 2 == 0 else "", str(i), names[i]]
+
     def test_bad_requests_write_nothing(self, fitted, rows, tmp_path):
+        with pytest.raises(InputError, match="the kept column 'shop' has length 2 and X 300"):
+            fitted.report(rows, tmp_path / "page.html", kept={"shop": ["a", "b"]})
         with pytest.raises(InputError, match="cannot be shown"):
             fitted.report(rows, tmp_path / "page.html", max_rows=0)
         with pytest.raises(OSError, match="nowhere"):

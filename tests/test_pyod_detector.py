@@ -18,6 +18,7 @@ from diffint import CalibrationWarning, DiffInt
 from diffint.pyod_detector import DiffIntDetector
 
 from .conftest import make_rows
+from .show.report.tables import data_of
 
 QUICK = {"n_units": 16, "hidden_width": 16, "epochs": 5, "n_members": 2, "random_state": 0}
 
@@ -137,3 +138,13 @@ def test_explanations_need_a_fit(name):
         getattr(DiffIntDetector(), name)(make_rows(3))
     with pytest.raises(NotFittedError):
         DiffIntDetector().explain_global()
+
+
+def test_report_has_the_rows_above_the_threshold(detector, tmp_path):
+    rows = make_rows() * 1.2
+    path = detector.report(rows, tmp_path / "page.html", kept={"half": np.arange(300) // 150})
+    n_flagged = int((detector.decision_function(rows) > detector.threshold_).sum())
+    page = path.read_text()
+    assert f"{n_flagged} of 300 rows are flagged" in page
+    assert data_of(page)["kept"] == ["half"]
+    assert len(data_of(page)["rows"]) == n_flagged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -405,7 +406,14 @@ array([ 1, -1])
             index=index_of(X),
         )
 
-    def report(self, X: Any, path: str | os.PathLike[str], *, max_rows: int = 1_000) -> None:
+    def report(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        max_rows: int = 1_000,
+        kept: Mapping[str, Any] | None = None,
+    ) -> Path:
         """Write an HTML page with the flagged rows, their reasons, and what the model learned.
 
         Parameters
@@ -416,25 +424,29 @@ array([ 1, -1])
             Written completely or not at all.
         max_rows : int, default=1000
             How many flagged rows to show at most, highest scores first.
+        kept : DataFrame or mapping from names to columns of shape (rows,), default=None
+            Columns that are not features, such as names, to show with each row. Columns that the
+            fit ignored are shown too.
+
+        Returns
+        -------
+        path : Path
         """
-        from .report import ScoredTable, build_report
-        from .tables.atomic_write import atomic_write, check_not_an_input
+        rate = check_false_positive_rate(self.false_positive_rate)
+        return self._report(X, path, max_rows, kept, -self.offset_, rate)
+
+    def _report(
+        self, X: Any, path: Any, max_rows: int, kept: Any, threshold: float, rate: float
+    ) -> Path:
+        from .show.report.writing import scored_rows, write_page
+        from .tables.atomic_write import check_not_an_input
 
         check_not_an_input(path, _file_of(X), self._model_file, self._table_file)
-        max_rows = check_count(max_rows, "rows")
-        table = self._read(X)
-        scores = self._scores(table)
-        flagged = np.flatnonzero(scores > -self.offset_)
-        shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
-        index = index_of(X)
-        scored = ScoredTable(
-            source=Path(path).stem,
-            scores=scores,
-            rows=np.asarray(table[shown], dtype=np.float64),
-            ids=tuple(str(i if index is None else index[i]) for i in shown),
-            new_texts=new_texts_of(X, table, self.model_.kinds, shown),
+        max_rows, table = check_count(max_rows, "rows"), self._read(X)
+        scored = scored_rows(
+            self.model_, X, table, self._scores(table), threshold, max_rows, kept, Path(path).stem
         )
-        atomic_write(path, build_report(self, scored).encode())
+        return write_page(self.prepared, scored, path, threshold, rate, resolve_jobs(self.n_jobs))
 
     # --- Saving ----------------------------------------------------------------------------
 

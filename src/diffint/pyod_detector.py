@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +32,8 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 `fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
 
-`explain`, `nearest_normal`, `match`, `explain_global` and `p_values` are those of `DiffInt`, with
-PyOD's `threshold_`; everything else that `DiffInt` can do is available from `detector_`.
+`explain`, `nearest_normal`, `match`, `explain_global`, `report` and `p_values` are those of
+`DiffInt`, with PyOD's `threshold_`; everything else is available from `detector_`.
 
 Parameters
 ----------
@@ -148,6 +151,19 @@ decision_scores_, threshold_, labels_
     def explain_global(self) -> GlobalExplanation:
         """What the model learned: importance of features, ranges of patterns and their coverage."""
         return self._fitted().explain_global()
+
+    def report(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        max_rows: int = 1_000,
+        kept: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write an HTML page with the rows above `threshold_`, as `DiffInt.report` does."""
+        detector, threshold = self._fitted(), float(self.threshold_)
+        rate = float((detector.model_.calibration.scores > threshold).mean())
+        return detector._report(X, path, max_rows, kept, threshold, rate)
 
     def p_values(self, X: Any) -> NDArray[np.float64]:
         """The share of training rows that score at least as high; optimistic, with a warning."""

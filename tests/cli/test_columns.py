@@ -11,6 +11,7 @@ import pytest
 from diffint import DiffInt
 from diffint.tables.files.names import option_value, split_names
 
+from ..show.report.tables import data_of
 from .conftest import make_payments
 
 QUICK = ("--epochs", 2, "--members", 1, "--units", 8)
@@ -218,7 +219,31 @@ class TestKeep:
         assert json.loads(done.out)[0]["kept"] == {"fraud": "1"}
         done = run("report", *files, "--keep", "fraud", "-o", tmp_path / "r.html")
         assert done.code == 0
-        assert '"fraud = 1"' in (tmp_path / "r.html").read_text()
+        data = data_of((tmp_path / "r.html").read_text())
+        assert data["kept"] == ["fraud"]
+        assert ["1"] in [row[-1] for row in data["rows"]]
+
+    def test_a_report_shows_the_columns_that_the_model_does_not_use(self, run, payments, tmp_path):
+        table = make_payments().assign(parts=[[1]] * 400, blank=None)
+        table["clerk"] = "<b>Ann</b>"
+        table["when"] = pd.date_range("2024-01-01", periods=len(table))
+        table = table.assign(**{f"more {i}": i for i in range(20)})
+        table.to_parquet(tmp_path / "t.parquet")
+        page = tmp_path / "r.html"
+        files = (payments / "m.diffint", tmp_path / "t.parquet", "-o", page)
+        assert run("report", *files).code == 0
+        data = data_of(page.read_text())
+        shown = ["fraud", "clerk", "when", *(f"more {i}" for i in range(5))]
+        assert data["kept"] == shown  # without those that are empty or cannot be shown
+        row = data["rows"][0]
+        place = table["payment"].tolist().index(row[0])
+        assert row[-1][:3] == [
+            str(table["fraud"][place]),
+            "<b>Ann</b>",
+            str(table["when"][place]),
+        ]
+        assert run("report", *files, "--keep", "clerk").code == 0
+        assert data_of(page.read_text())["kept"] == ["clerk"]
 
     def test_names_that_the_output_has(self, run, payments, tmp_path):
         make_payments().rename(columns={"payment": "score", "fraud": "row"}).to_csv(

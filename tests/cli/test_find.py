@@ -6,6 +6,8 @@ import pytest
 
 from diffint import DiffInt
 
+from ..show.report.tables import data_of
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -40,7 +42,10 @@ def test_it_writes_everything(folder, run):
     assert scores["name"][0] == "n07"
     assert scores["score"].is_monotonic_decreasing
     assert scores["reasons"][0].startswith("width = 30")
-    assert "n07" in files[1].read_text()
+    report = data_of(files[1].read_text())
+    assert report["rows"][0][0] == "n07"
+    assert report["kept"] == ["noise"]
+    assert report["rows"][0][-1] == [str(pd.read_csv(folder / "table.csv")["noise"][7])]
     model = DiffInt.load(files[2])
     assert model.id_column_ == "name"
     assert model.model_.training.n_suspects >= 1

@@ -72,6 +72,11 @@ class RegionCertificate(Immutable):
     def __repr__(self) -> str:
         return f"RegionCertificate(scores from {self.lower:.4g} to {self.upper:.4g})"
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import html_text
+
+        return html_text(self.text())
+
     def certainly_flagged(self, threshold: float | None = None) -> bool:
         """Whether every row in the region scores above the threshold."""
         return self.lower > self._threshold(threshold)

@@ -159,6 +159,11 @@ class Certificate(Immutable):
             return "\n\n".join(self.text(i) for i in range(len(self)))
         return certificate_text(self, check_index(row, len(self), "row", "certified"))
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import certificate_html
+
+        return certificate_html(self)
+
     def __repr__(self) -> str:
         return f"Certificate({len(self)} rows, {int((self.bound > 0).sum())} with a positive bound)"
 

@@ -17,11 +17,14 @@ from ..show.wording.learned import stored_rows
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.files.writing import table_writer
+from ..tables.inputs import ignored_columns
 from . import arguments
 from .columns import choose_features, unused_columns
-from .fit import other_columns, read_training_rows, suspected_share_of
+from .fit import TrainingRows, other_columns, read_training_rows, suspected_share_of
+from .loading import columns_to_show
 from .output import say
-from .report import MOST_SHOWN
+from .report import MOST_SHOWN, filled_columns
+from .streaming import cell_text
 
 if TYPE_CHECKING:
     from ..finding import AnomaliesFound
@@ -103,7 +106,8 @@ def find(
                 f"the id column {id_column!r} has the same name as a column that `find` writes; "
                 "rename it"
             )
-        rows = read_training_rows(file, chosen, None, group, id_column, numeric_only)
+        shown = [] if report is None else columns_to_show(file, chosen.features, id_column)
+        rows = read_training_rows(file, chosen, None, group, id_column, numeric_only, shown)
         unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
     frame = rows.frame
     settings: dict[str, Any] = {} if epochs is None else {"epochs": arguments.whole_or_word(epochs)}
@@ -135,7 +139,7 @@ def find(
         _write_scores(found, frame, rows.ids, id_column, output, top)
         written.append(f"Scores: {output}")
     if report is not None:
-        atomic_write(report, _report(found, frame, rows.ids, table).encode())
+        atomic_write(report, _report(found, rows, table).encode())
         written.append(f"Report: {report}")
     if model is not None:
         found.detector.save(model)
@@ -174,19 +178,25 @@ def _write_scores(
         write(batch)
 
 
-def _report(found: AnomaliesFound, frame: Any, ids: Any, table: str) -> str:
+def _report(found: AnomaliesFound, table_rows: TrainingRows, table: str) -> str:
     """The report of the flagged rows, with the scores that were found."""
     from ..show.report import ScoredTable, build_report
-    from ..tables.frames import new_texts_of
+    from ..tables.frames import new_texts_of, unused_cells
 
+    frame, ids, model = table_rows.frame, table_rows.ids, found.detector.model_
     threshold, values = -found.detector.offset_, found.detector._read(frame)
     shown = found.order[: int((found.scores > threshold).sum())][:MOST_SHOWN]
+    cells = {name: column.take(pyarrow.array(shown)) for name, column in table_rows.shown.items()}
+    others = [
+        {name: cell_text(column[i]) for name, column in cells.items()} for i in range(len(shown))
+    ]
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=found.scores,
         rows=np.asarray(values[shown], dtype=np.float64),
         ids=tuple(_name(ids, row) for row in shown),
         row_scores=found.scores[shown],
-        new_texts=new_texts_of(frame, values, found.detector.model_.kinds, shown),
+        new_texts=new_texts_of(frame, values, model.kinds, shown),
+        kept=filled_columns(others, ()) | unused_cells(frame, ignored_columns(model), shown),
     )
     return build_report(found.detector, scored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
@@ -239,13 +240,15 @@ def suspected_share_of(text: str) -> float | str:
 
 class TrainingRows(NamedTuple):
     """frame: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
-    not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None"""
+    not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None; shown:
+    other columns, likewise"""
 
     frame: pandas.DataFrame
     anomalies: NDArray[np.bool_]
     groups: Any
     not_numeric: list[str]
-    ids: Any = None
+    ids: Any
+    shown: dict[str, Any]
 
 
 def read_training_rows(
@@ -255,11 +258,17 @@ def read_training_rows(
     group: str | None,
     id_column: str | None,
     numeric_only: bool,
+    shown: Sequence[str] = (),
 ) -> TrainingRows:
-    """All rows of a file, which of them are known anomalies, their groups and ids."""
+    """All rows of a file, which of them are known anomalies, their groups and ids.
+
+    shown: more columns to read, to show them
+    """
+    others_shown: dict[str, list[Any]] = {name: [] for name in shown}
     columns, marks, groups, ids = TrainingColumns(file, *chosen[:2]), [], [], []
     special = dict.fromkeys((None if label is None else label.column, group, id_column))
     others = [column for column in special if column is not None]
+    others += [column for column in shown if column not in others]
     for first, batch in file.batches([*chosen.features, *others]):
         columns.add(batch, first)
         none = np.zeros(batch.num_rows, dtype=bool)
@@ -268,6 +277,8 @@ def read_training_rows(
             groups.append(_group_labels(file, batch, group, first))
         if id_column is not None:
             ids.append(file.ids(batch, id_column))
+        for name, cells in others_shown.items():
+            cells.append(file.kept_if_possible(batch, name))
     if label is not None:
         label.check()
     frame, not_numeric = columns.frame(numeric_only)
@@ -280,6 +291,7 @@ def read_training_rows(
         grouped,
         not_numeric,
         pyarrow.concat_arrays(ids) if ids else None,
+        {name: pyarrow.concat_arrays(cells) for name, cells in others_shown.items()},
     )
 
 

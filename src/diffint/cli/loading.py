@@ -16,6 +16,8 @@ from .columns import named_columns
 if TYPE_CHECKING:
     from ..estimator import DiffInt
 
+MOST_COLUMNS_SHOWN = 10  # of those that a report shows without being asked
+
 
 def load_detector(
     path: str, jobs: int = -1, fpr: float | None = None, table: str | None = None
@@ -65,6 +67,12 @@ def id_column_of(detector: DiffInt, table: TableFile, given: str | None) -> str 
     """The column with the ids: the given one, else that of the fit if the table has it."""
     fitted = detector.id_column_
     return fitted if given is None and fitted in table.columns else given
+
+
+def columns_to_show(table: TableFile, used: Collection[str], id_column: str | None) -> list[str]:
+    """Columns that a report shows with each row unless others are named: those not used."""
+    others = [name for name in table.columns if name not in used and name != id_column]
+    return others[:MOST_COLUMNS_SHOWN]
 
 
 def kept_columns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,10 @@ import typer
 from ..core.formatting import counted
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
+from ..tables.inputs import input_columns
 from . import arguments
-from .loading import id_column_of, kept_columns, load_detector
-from .output import kept_text, say
+from .loading import columns_to_show, id_column_of, kept_columns, load_detector
+from .output import say
 from .streaming import Highest, scored_batches
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ def report(
 ) -> None:
     """Write an HTML report: flagged rows with reasons, and what the model learned.
 
-    The report is one file. It loads nothing from the network and sends nothing.
+    Columns that the model does not use are shown with each row, up to 10; with
+    --keep, only those that it names. The report is one file. It loads nothing
+    from the network and sends nothing.
 
     Example: diffint report payments.diffint new.csv -o report.html
     """
@@ -72,7 +76,7 @@ def write_report(
 ) -> int:
     """Score a file and write its report. → the number of flagged rows
 
-    keep: other columns to show.
+    keep: other columns to show; by default the first ones that the model does not use.
     """
     from ..show.report import build_report
     from ..show.report.data import ScoredTable
@@ -81,8 +85,10 @@ def write_report(
     highest, scores = Highest(top, threshold), []
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
-        keep = kept_columns(file, keep, id_column, ())
-        for batch in scored_batches(detector, file, id_column, jobs, keep=keep):
+        named = kept_columns(file, keep, id_column, ())
+        used = [name for name, kind in input_columns(detector.model_).items() if kind != "unused"]
+        others = [] if keep else columns_to_show(file, used, id_column)
+        for batch in scored_batches(detector, file, id_column, jobs, True, named, others):
             highest.add(batch)
             scores.append(batch.scores)
     scored = ScoredTable(
@@ -91,7 +97,7 @@ def write_report(
         rows=np.empty((0, n_features)) if highest.rows is None else highest.rows.values,
         ids=highest.ids,
         new_texts={} if highest.rows is None else highest.rows.new_texts(detector.model_),
-        notes=tuple(map(kept_text, highest.kept)) if keep else (),
+        kept=filled_columns(highest.kept, named),
     )
     page = build_report(detector, scored)
     if output == "-":
@@ -99,3 +105,12 @@ def write_report(
     else:
         atomic_write(output, page.encode())
     return int((scored.scores > threshold).sum())
+
+
+def filled_columns(rows: list[dict[str, str]], named: Collection[str]) -> dict[str, list[str]]:
+    """The cells of each column, by row, without empty columns that were not asked for.
+
+    rows: cells by column; named: the columns that were asked for
+    """
+    columns = {name: [cells[name] for cells in rows] for name in (rows[0] if rows else ())}
+    return {name: cells for name, cells in columns.items() if name in named or any(cells)}

@@ -54,8 +54,7 @@ class ScoredBatch:
 
     def kept_cells(self, row: int) -> dict[str, str]:
         """The cells of the kept columns in a row of the batch, as text."""
-        cells = {name: column[row].as_py() for name, column in self.kept.items()}
-        return {name: "" if cell is None else str(cell) for name, cell in cells.items()}
+        return {name: cell_text(column[row]) for name, column in self.kept.items()}
 
     def where(self, chosen: NDArray[np.bool_]) -> ScoredBatch:
         """Only the chosen rows."""
@@ -91,17 +90,19 @@ def scored_batches(
     n_jobs: int,
     show_progress: bool = True,
     keep: Sequence[str] = (),
+    keep_if_possible: Sequence[str] = (),
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file with scores; columns are found by name, in any order.
 
-    keep: other columns to return with them.
+    keep: other columns to return with them; keep_if_possible: the same, but no error is raised if
+    cells cannot be shown.
     """
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     inputs = ModelColumns(detector, table)
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")
-    others = [*([] if id_column is None else [id_column]), *keep]
+    others = [*([] if id_column is None else [id_column]), *keep, *keep_if_possible]
     columns = list(dict.fromkeys([*inputs.needed, *others]))
     jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
@@ -109,6 +110,7 @@ def scored_batches(
             values, cells = inputs.read(batch, first)
             ids = table.ids(batch, id_column) if id_column is not None else None
             kept = {name: table.kept(batch, name) for name in keep}
+            kept |= {name: table.kept_if_possible(batch, name) for name in keep_if_possible}
             numbers = np.arange(first + 1, first + 1 + len(values))
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
@@ -172,6 +174,12 @@ def _long_work(table: TableFile) -> Iterator[Callable[[int], None]]:
             say(f"diffint: scoring {table.name}, {done:,} rows in {seconds:.0f} s …", err=True)
 
     yield count
+
+
+def cell_text(cell: Any) -> str:
+    """A pyarrow scalar as text, empty if it is missing."""
+    value = cell.as_py()
+    return "" if value is None else str(value)
 
 
 def joined(parts: list[ScoredBatch]) -> ScoredBatch:

@@ -119,6 +119,11 @@ class AlertGroups(Immutable):
         n_rows = sum(map(len, self.groups))
         return f"AlertGroups({counted(len(self), 'group')}, {counted(n_rows, 'row')})"
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import groups_html
+
+        return groups_html(self)
+
     def to_frame(self) -> pandas.DataFrame:
         """One line per group: name, rows, features, score_low, score_high, example, text.
 

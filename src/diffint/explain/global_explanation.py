@@ -89,6 +89,11 @@ class GlobalExplanation(Immutable):
             f"patterns in {self.n_members} members)"
         )
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import learned_html
+
+        return learned_html(self)
+
     @property
     def feature_order(self) -> NDArray[np.intp]:
         """(features,) features, most important first."""

@@ -112,6 +112,11 @@ class LocalExplanation(Immutable):
     def __repr__(self) -> str:
         return f"LocalExplanation({counted(len(self), 'row')}, {self.flagged.sum()} flagged)"
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import explanation_html
+
+        return explanation_html(self)
+
     @property
     def flagged(self) -> NDArray[np.bool_]:
         """(rows,) whether the score is above the threshold."""

@@ -100,6 +100,11 @@ class NearestNormal(Immutable):
             f"a change found for {n_changed})"
         )
 
+    def _repr_html_(self) -> str:
+        from ..show.notebook import changes_html
+
+        return changes_html(self)
+
     def to_frame(self) -> pandas.DataFrame:
         """One line per change: row, feature, value, suggested, least, score, new_score.
 

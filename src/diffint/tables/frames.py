@@ -151,6 +151,26 @@ def new_texts_of(
     return found
 
 
+def unused_cells(X: Any, unused: Sequence[str], rows: Any) -> dict[str, list[str]]:
+    """The cells of columns that the fit ignored, as texts, by column and row.
+
+    unused: names of the columns; rows: positions of the rows
+    """
+    frame = _as_pandas(X) if unused else None
+    if frame is None:
+        return {}
+    frame = _with_text_names(frame).iloc[rows]
+    cells = {name: frame[name] for name in unused if name in frame.columns}
+    return {
+        name: [
+            "" if missing else str(cell)
+            for cell, missing in zip(column, column.isna(), strict=True)
+        ]
+        for name, column in cells.items()
+        if column.notna().any()
+    }
+
+
 def training_matrix(frame: Any) -> Matrix:
     """A training table as the matrix that `DiffInt.fit` makes of it. → (rows, features)"""
     kinds = find_kinds(frame, "auto")

@@ -25,3 +25,8 @@ def input_columns(model: FittedModel) -> dict[str, InputKind]:
         if model.feature_names[j] in kinds:  # not the hour of a time, which is a category too
             kinds[model.feature_names[j]] = "cells" if values else "unused"
     return kinds
+
+
+def ignored_columns(model: FittedModel) -> list[str]:
+    """The columns of the training table that the fit ignored."""
+    return [name for name, kind in input_columns(model).items() if kind == "unused"]

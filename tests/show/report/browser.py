@@ -119,8 +119,11 @@ class Browser:
         self.settle()
 
     def press(self, key: str) -> None:
-        """Press a key: "Tab", "Enter" or "Space"."""
-        code, text = {"Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " ")}[key]
+        """Press a key: "Tab", "Enter", "Space", "ArrowLeft", "ArrowRight", "Home" or "End"."""
+        code, text = {
+            **{"Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " "), "End": (35, "")},
+            **{"Home": (36, ""), "ArrowLeft": (37, ""), "ArrowRight": (39, "")},
+        }[key]
         name = " " if key == "Space" else key
         for kind in ("keyDown", "keyUp"):
             more = {"text": text} if text and kind == "keyDown" else {}

@@ -28,10 +28,12 @@ def build_report(detector: DiffInt, scored: ScoredTable, *, created: datetime | 
     from .page import render
 
     check_is_fitted(detector, "model_")
+    rate = check_false_positive_rate(detector.false_positive_rate)
     return render(
         detector.prepared,
         scored,
-        check_false_positive_rate(detector.false_positive_rate),
+        detector.model_.calibration.threshold(rate),
+        rate,
         created or datetime.now().astimezone(),
         resolve_jobs(detector.n_jobs),
     )

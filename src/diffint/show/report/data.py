@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ class ScoredTable:
     scores: (rows,) scores of all rows.
     rows: (shown, features) the flagged rows to show, highest score first, in original units.
     ids: (shown,) the id of each, or its row number counted from 1.
-    notes: (shown,) text to show with each of them, or none.
+    kept: columns that are not features, such as a name, as texts (shown,) to show with each row.
     row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
     new_texts: values of categories that the model does not list, by place among the shown rows and
         feature, where known.
@@ -32,7 +32,7 @@ class ScoredTable:
     rows: NDArray[np.float64]
     ids: tuple[str, ...]
     labels: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     row_scores: NDArray[np.float64] | None = None
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
@@ -46,10 +46,12 @@ class ScoredTable:
             raise InputError(
                 f"ids has length {len(self.ids)} and rows {len(self.rows)}; pass one id per row"
             )
-        if self.notes and len(self.notes) != len(self.rows):
-            raise InputError(
-                f"notes has length {len(self.notes)} and rows {len(self.rows)}; pass one per row"
-            )
+        for name, cells in self.kept.items():
+            if len(cells) != len(self.rows):
+                raise InputError(
+                    f"the kept column {name!r} has length {len(cells)} and rows {len(self.rows)}; "
+                    "pass one text per row"
+                )
         if len(self.rows) > len(self.scores):
             raise InputError(
                 f"rows has length {len(self.rows)}, more than scores ({len(self.scores)}); pass "

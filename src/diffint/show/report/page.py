@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from ...core.formatting import counted, listed, number, percent, printable
+from ...core.formatting import counted, listed, number, percent, printable, shortened, shown_name
 from ...core.model import FittedModel
 from ...explain.explain_rows import explain_rows
 from ...explain.global_explanation import GlobalExplanation, explain_model
@@ -22,22 +22,41 @@ from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
 from .data import ScoredTable
 from .drawing import Places
+from .groups import group_data
 from .learned import N_FEATURES, feature_bars, pattern_drawings
-from .rows import row_data
+from .rows import LEVEL, row_data
 from .scores import draw_scores
 from .settings import settings, training_facts
+from .slider import Slider, slider
 
+_LONGEST_CELL = 120  # characters of a kept cell
 _NAMED = 10  # number of constant features that are named; the others are only counted
 
 
 def render(
-    prepared: PreparedModel, scored: ScoredTable, rate: float, created: datetime, n_jobs: int
+    prepared: PreparedModel,
+    scored: ScoredTable,
+    threshold: float,
+    rate: float,
+    created: datetime,
+    n_jobs: int,
 ) -> str:
-    """The report as HTML. rate: false-positive rate, the share of normal rows flagged at most."""
+    """The report as HTML.
+
+    threshold: score above which a row is flagged; rate: share of normal rows flagged at most.
+    """
     model = prepared.model
-    threshold = model.calibration.threshold(rate)
     learned = explain_model(model)
     n_flagged = int((scored.scores > threshold).sum())
+    cuts = slider(model.calibration, threshold, rate, scored.scores)
+    scores = None
+    if len(scored.scores):
+        others = np.array([position.threshold for position in cuts.positions])
+        scores = draw_scores(scored.scores, threshold, others)
+    data = _rows_block(prepared, scored, threshold, cuts, n_jobs)
+    if scores is not None:
+        levels = [row[LEVEL] for row in data["rows"]]
+        data["slider"] = _slider_block(cuts, scores.cuts, levels)
     script, style = _text_of("script.js"), _text_of("style.css")
     return _ENVIRONMENT.get_template("page.html").render(
         script=Markup(script),
@@ -51,8 +70,12 @@ def render(
         agreement=_agreement(scored, threshold),
         shown=_shown(len(scored.rows), n_flagged),
         n_shown=len(scored.rows),
-        scores=draw_scores(scored.scores, threshold) if len(scored.scores) else None,
-        data=_as_json(_row_block(prepared, scored, threshold, n_jobs)),
+        scores=scores,
+        slider=cuts,
+        own=cuts.positions[cuts.own],
+        n_groups=len(data["groups"]),
+        kept=data["kept"],
+        data=_as_json(data),
         learned_from=_learned_from(learned),
         features=feature_bars(learned),
         more_features=_more_features(learned),
@@ -126,7 +149,10 @@ def _agreement(scored: ScoredTable, threshold: float) -> str:
 
 def _shown(n_shown: int, n_flagged: int) -> str:
     if n_shown < n_flagged:
-        return f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores."
+        return (
+            f"Shown: {n_shown:,} of {n_flagged:,} flagged rows, those with the highest scores. The "
+            "others are only counted."
+        )
     return ""
 
 
@@ -161,11 +187,12 @@ def _moment(when: datetime) -> str:
 # --- Data and template ---------------------------------------------------------------------------
 
 
-def _row_block(
-    prepared: PreparedModel, scored: ScoredTable, threshold: float, n_jobs: int
+def _rows_block(
+    prepared: PreparedModel, scored: ScoredTable, threshold: float, cuts: Slider, n_jobs: int
 ) -> dict[str, Any]:
-    """Data from which the script draws the rows."""
+    """Data from which the script draws the rows and their groups."""
     rows: list[list[Any]] = []
+    groups: list[list[Any]] = []
     if len(scored.rows):
         new = scored.new_texts
         why = explain_rows(prepared, scored.rows, threshold, n_jobs, new_texts=new)
@@ -173,9 +200,33 @@ def _row_block(
             p_values = prepared.model.calibration.p_values(scored.row_scores)
             why = replace(why, score=scored.row_scores, p_value=p_values)
         nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs, new_texts=new)
-        ids, notes = tuple(map(printable, scored.ids)), tuple(map(printable, scored.notes))
-        rows = row_data(ids, why, nearest, notes)
-    return {"names": list(map(printable, prepared.model.feature_names)), "rows": rows}
+        kept = [[_cell(text) for text in cells] for cells in scored.kept.values()]
+        ids = [printable(name) for name in scored.ids]
+        rows = row_data(ids, cuts.levels(why.score), why, nearest, kept)
+        groups = group_data(why)
+    names = list(map(printable, prepared.model.feature_names))
+    shown = [shown_name(name) for name in scored.kept]
+    return {"names": names, "kept": shown, "rows": rows, "groups": groups}
+
+
+def _cell(text: str) -> str:
+    """The text of a kept column, not longer than is useful in a list."""
+    return shortened(printable(text), _LONGEST_CELL)
+
+
+def _slider_block(cuts: Slider, places: list[float], levels: list[int]) -> dict[str, Any]:
+    """Data with which the script moves the threshold.
+
+    For each position: rate, threshold, what it means, which rows are listed, place of the line.
+    places: (positions,) of the line; levels: (shown rows,)
+    """
+    positions = []
+    for level, (position, place) in enumerate(zip(cuts.positions, places, strict=True)):
+        n_listed = sum(own <= level for own in levels)
+        listed_rows = _shown(n_listed, position.n_flagged)
+        numbers = position.rate_text, number(position.threshold)
+        positions.append([*numbers, position.text, listed_rows, place])
+    return {"own": cuts.own, "positions": positions}
 
 
 def _as_json(value: Any) -> Markup:

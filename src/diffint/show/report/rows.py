@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.formatting import distinct_numbers, number, shown_name
 from ...explain.local_explanation import LocalExplanation
@@ -13,35 +13,41 @@ from ...explain.nearest_normal import NearestNormal
 from ..plots.rows import range_label
 
 N_REASONS, N_BARS = 3, 8
+LEVEL = 4  # place of the level in a row's list
 
 
 def row_data(
-    ids: tuple[str, ...],
+    ids: Sequence[str],
+    levels: Sequence[int],
     why: LocalExplanation,
     nearest: NearestNormal,
-    notes: tuple[str, ...] = (),
+    kept: Sequence[Sequence[str]] = (),
 ) -> list[list[Any]]:
     """One list per row; features are given by their number.
 
-    Its items: id, score, p-value, p-value as text, headline, reasons [[feature, text after its
-    name], …], bars [[feature, side, share, value, range], …], share of the other features,
-    threshold / score, text of the nearest normal row, and the note if there
-    are notes.
+    levels: the slider's strictest position that shows a row. kept: (columns, rows) their cells.
+
+    Its items: id, score, p-value, p-value as text, level, headline, first reason in brief, reasons
+    as `_reasons` has them, bars [[feature, side, share, value, range], …], share of the other
+    features, threshold / score, text of the nearest normal row, and the kept cells.
     """
     order = why.order
+    cells = list(zip(*kept, strict=True)) if kept else [()] * len(ids)
     return [
         [
             row_id,
             number(why.score[i]),
             float(why.p_value[i]),
             number(why.p_value[i], 2),
+            levels[i],
             _headline(why, i),
-            [_reason(why, i, j) for j in order[i, :N_REASONS] if why.responsibility[i, j] > 0],
-            [_bar(why, i, j) for j in order[i, :N_BARS]],
+            why.brief(i, 1),
+            _reasons(why, i),
+            [_bar(why, i, int(j)) for j in order[i, :N_BARS]],
             _share(why.share[i, order[i, N_BARS:]].sum()),
             _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
             nearest.text(i).removeprefix(f"Row {i}"),
-            *notes[i : i + 1],
+            list(cells[i]),
         ]
         for i, row_id in enumerate(ids)
     ]
@@ -53,14 +59,19 @@ def _headline(why: LocalExplanation, row: int) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _reason(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
-    feature = int(j)
-    name = shown_name(why.feature_names[feature])
-    return [feature, why.reason(row, feature).removeprefix(name)]
+def _reasons(why: LocalExplanation, row: int) -> list[list[Any]]:
+    """[feature, text after its name] of each reason.
+
+    Of a row without any, [−1, text] of what its score comes from.
+    """
+    found: list[list[Any]] = []
+    for feature in why.doubted(row, N_REASONS):
+        name = shown_name(why.feature_names[feature])
+        found.append([feature, why.reason(row, feature).removeprefix(name)])
+    return found or [[-1, text] for text in why.reasons(row, N_REASONS)]
 
 
-def _bar(why: LocalExplanation, row: int, j: NDArray[np.intp]) -> list[Any]:
-    feature = int(j)
+def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:
     value = why.value[row, feature]
     known = (value, why.lower[row, feature], why.upper[row, feature])
     if np.isnan(value):

@@ -179,6 +179,16 @@ class TableFile:
         """A column of a batch as it is: a pyarrow array (rows,) that can be shown and written."""
         return self._cells(batch, column, "kept")
 
+    def kept_if_possible(self, batch: Any, column: str) -> Any:
+        """As `kept`, but without the cells of a batch if they cannot be shown."""
+        try:
+            return self.kept(batch, column)
+        except InputError:
+            kind = batch.column(column).type
+            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+            plain = any(is_kind(kind) for is_kind in PLAIN_KINDS)
+            return pyarrow.nulls(batch.num_rows, kind if plain else pyarrow.string())
+
     def _cells(self, batch: Any, column: str, use: str) -> Any:
         ids = batch.column(column)
         if pyarrow.types.is_dictionary(ids.type):

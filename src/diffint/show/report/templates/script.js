@@ -1,6 +1,6 @@
 "use strict";
-// Draws the flagged rows from the JSON block, and sorts, searches and opens them. Everything that
-// comes from the table is inserted as text, never as markup.
+// Moves the threshold; draws the flagged rows and their groups from the JSON block, and sorts,
+// searches and opens them. Everything that comes from the table is inserted as text, never as markup.
 (() => {
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
@@ -18,17 +18,60 @@
   theme.hidden = false;
   updateThemeButton();
 
-  // --- Rows ---
+  // --- The threshold ---
   const data = JSON.parse(byId("data").textContent);
+  if (!data.slider) return; // no rows were scored
+  const { own, positions } = data.slider;
+  let position = own;
+  let positionChanged = () => {};
+  const rate = byId("rate");
+  const reset = byId("reset");
+
+  function moveThreshold() {
+    const [rateText, threshold, meaning, shown, place] = positions[position];
+    byId("rate-text").textContent = `${rateText} (threshold ${threshold})`;
+    rate.setAttribute("aria-valuetext", rateText);
+    byId("rate-meaning").textContent = meaning;
+    byId("beyond-cut").setAttribute("x", place);
+    byId("cut").style.left = `${place}%`;
+    byId("cut-label").style.left = `${place}%`;
+    byId("cut-label").classList.toggle("before", place > 60);
+    if (byId("shown")) byId("shown").textContent = shown;
+    reset.hidden = position === own;
+    positionChanged();
+  }
+
+  rate.addEventListener("input", () => {
+    position = Number(rate.value);
+    moveThreshold();
+  });
+  reset.addEventListener("click", () => {
+    position = own;
+    rate.value = own;
+    moveThreshold();
+    rate.focus();
+  });
+  rate.value = own; // also after a reload, which would keep another value
+  moveThreshold();
+  byId("slider").hidden = positions.length < 2;
+
+  // --- Rows ---
   if (!data.rows.length) return;
   const PAGE = 50; // rows shown at first, and with each "Show more"
+  const GROUP_PAGE = 20; // the same for the rows of a group
+  const GROUPS = 12; // the same for groups
+  const EXAMPLES = 3; // rows that a closed group links to
   const OPENED_IN_PRINT = 50; // longer lists are not opened for printing
 
   const rows = data.rows.map((row, rank) => {
-    const [id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf, note] = row;
-    return { rank, id, score, p, pText, headline, reasons, bars, rest, threshold, normalIf, note };
+    const [id, score, p, pText, level, headline, brief, reasons, bars, ...more] = row;
+    const [rest, threshold, normalIf, kept] = more;
+    const texts = { id, score, p, pText, headline, brief, normalIf };
+    return { rank, level, ...texts, reasons, bars, rest, threshold, kept };
   });
   const nameOf = (feature) => data.names[feature];
+  const count = (n) => n.toLocaleString("en");
+  const countRows = (n) => (n === 1 ? "1 row" : `${count(n)} rows`);
 
   function make(tag, className, text) {
     const element = document.createElement(tag);
@@ -107,16 +150,27 @@
     return part;
   }
 
+  function keptCells(row) {
+    const list = make("dl", "kept-cells");
+    row.kept.forEach((text, i) => {
+      const pair = make("div");
+      pair.append(make("dt", "", data.kept[i]), make("dd", "", text || "–"));
+      list.append(pair);
+    });
+    return list;
+  }
+
   function why(row) {
     const body = make("div", "why");
     const reasons = make("ol");
     for (const [feature, text] of row.reasons) {
       const item = make("li");
-      item.append(make("strong", "", nameOf(feature)), text);
+      if (feature >= 0) item.append(make("strong", "", nameOf(feature)));
+      item.append(text);
       reasons.append(item);
     }
     const suggestion = make("p", "normal-if", `Row ${row.id}${row.normalIf}`);
-    if (row.note) body.append(make("p", "", row.note));
+    if (row.kept.length) body.append(keptCells(row));
     body.append(
       make("p", "", row.headline),
       titled("Reasons", reasons),
@@ -126,75 +180,199 @@
     return body;
   }
 
+  // A row of a list. Its details are drawn when it is first opened.
   function item(row) {
-    const entry = make("li");
+    const element = make("li");
     const details = make("details");
     const summary = make("summary", "row");
-    const top = make("span", "cell");
-    if (row.bars.length) {
-      const [feature, , , value, range] = row.bars[0];
-      const rangeText = /^(always|only|one of|any) /.test(range) ? range : `range ${range}`;
-      top.append(make("span", "feature", nameOf(feature)), `${value}, ${rangeText}`);
-    }
     summary.append(make("span", "id", row.id), make("span", "score", row.score));
-    summary.append(make("span", "p", row.pText), top);
+    summary.append(make("span", "p", row.pText), make("span", "cell reason", row.brief));
+    const kept = row.kept.map((text, i) => text && `${data.kept[i]} = ${text}`).filter(Boolean);
+    if (kept.length) summary.append(make("span", "cell kept", kept.join(", ")));
     details.append(summary);
-    entry.append(details);
-    row.fill = () => {
+    element.append(details);
+    const fill = () => {
       if (details.children.length === 1) details.append(why(row));
     };
-    row.open = (open) => {
-      if (open) row.fill();
-      details.open = open;
+    details.addEventListener("toggle", () => details.open && fill());
+    const open = (opened) => {
+      if (opened) fill();
+      details.open = opened;
     };
-    row.isOpen = () => details.open;
-    details.addEventListener("toggle", () => details.open && row.fill());
-    row.element = entry;
-    return entry;
+    return { element, summary, open, isOpen: () => details.open };
   }
+
+  // A list of rows that grows by "Show more". named: whether links can lead to its rows.
+  function rowList(list, more, page, named) {
+    const items = new Map();
+    let limit = page;
+    let visible = [];
+    const itemOf = (row) => {
+      if (!items.has(row)) {
+        const made = item(row);
+        // The summary, so that following a link moves the focus there.
+        if (named) made.summary.id = `row-${row.rank + 1}`;
+        items.set(row, made);
+      }
+      return items.get(row);
+    };
+    const shown = () => visible.slice(0, limit).map(itemOf);
+    const draw = () => {
+      list.replaceChildren(...shown().map(({ element }) => element));
+      const left = Math.max(visible.length - limit, 0);
+      more.hidden = left === 0;
+      more.textContent = `Show ${Math.min(page, left)} more of ${count(visible.length)}`;
+    };
+    more.addEventListener("click", () => {
+      const first = limit;
+      limit += page;
+      draw();
+      itemOf(visible[first]).summary.focus();
+    });
+    return {
+      shown,
+      show(chosen) {
+        visible = chosen;
+        draw();
+      },
+      restart() {
+        limit = page;
+      },
+      reveal(row) {
+        limit = Math.max(limit, visible.indexOf(row) + 1);
+        draw();
+        itemOf(row).open(true);
+        return itemOf(row).summary;
+      },
+    };
+  }
+
+  // --- Groups ---
+  const linkTo = (row) => {
+    const link = make("a", "", row.id);
+    link.href = `#row-${row.rank + 1}`;
+    return link;
+  };
+
+  const groups = data.groups.map(([name, text, places]) => {
+    const all = places.map((place) => rows[place]);
+    const element = make("li");
+    const details = make("details");
+    const summary = make("summary", "row group");
+    const number = make("span", "count");
+    const range = make("span", "range-of-scores");
+    const examples = make("p", "small examples");
+    summary.append(make("span", "name", name), number, range, make("span", "cell", text));
+    const list = make("ul", "rows-of-group");
+    const more = make("button", "wide");
+    more.type = "button";
+    details.append(summary, list, more);
+    element.append(details, examples);
+    const shown = rowList(list, more, GROUP_PAGE, false);
+    let chosen = all;
+    const fill = () => details.open && shown.show(chosen);
+    details.addEventListener("toggle", fill);
+    const update = (visible) => {
+      chosen = all.filter((row) => visible.has(row));
+      if (!chosen.length) return false;
+      const part = chosen.length < all.length ? `${count(chosen.length)} of ` : "";
+      number.textContent = part + countRows(all.length);
+      const [high, low] = [chosen[0].score, chosen[chosen.length - 1].score];
+      range.textContent = high === low ? `score ${high}` : `scores ${low} to ${high}`;
+      const links = chosen.slice(0, EXAMPLES).flatMap((row) => [linkTo(row), ", "]);
+      if (chosen.length <= EXAMPLES) links.pop();
+      examples.replaceChildren("Rows ", ...links, chosen.length > EXAMPLES ? "…" : "");
+      fill();
+      return true;
+    };
+    return { element, rows: all, update, focus: () => summary.focus() };
+  });
+  let groupLimit = GROUPS;
+
+  function showGroups(visible) {
+    if (!groups.length) return;
+    const found = groups.filter((group) => group.update(visible));
+    byId("groups").replaceChildren(...found.slice(0, groupLimit).map(({ element }) => element));
+    const left = Math.max(found.length - groupLimit, 0);
+    byId("more-groups").hidden = left === 0;
+    byId("more-groups").textContent = `Show ${Math.min(GROUPS, left)} more of ${count(found.length)} groups`;
+    const inGroups = new Set(found.flatMap((group) => group.rows));
+    const alone = [...visible].filter((row) => !inGroups.has(row)).length;
+    const have = alone === 1 ? "1 row is in no group." : `${countRows(alone)} are in no group.`;
+    byId("alone").textContent = alone ? have : "";
+    byId("groups-part").hidden = found.length === 0;
+    return found;
+  }
+
+  byId("more-groups")?.addEventListener("click", () => {
+    const first = groupLimit;
+    groupLimit += GROUPS;
+    showGroups(new Set(visible))[first]?.focus();
+  });
 
   // --- Searching, sorting, showing ---
   const items = byId("items");
+  const list = rowList(items, byId("more"), PAGE, true);
   const search = byId("search");
   const sorts = [...document.querySelectorAll(".sorts button")];
-  const more = byId("more");
   const all = byId("all");
   const status = byId("status");
   const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-  const topName = (row) => (row.bars.length ? nameOf(row.bars[0][0]) : "");
   const compare = {
     id: (a, b) => order.compare(a.id, b.id),
     score: (a, b) => b.rank - a.rank,
     p: (a, b) => a.p - b.p,
-    feature: (a, b) => order.compare(topName(a), topName(b)),
+    reason: (a, b) => order.compare(a.brief, b.brief),
   };
   let sort = { key: "score", sign: -1 };
-  let limit = PAGE;
-  let visible = rows;
+  let visible = [];
+
+  // Text as it is compared: "Z = −1,200" is "z=-1200".
+  function plain(text) {
+    const lower = text.toLowerCase().replaceAll("−", "-").replace(/[^\S\n]+/g, " ");
+    return lower.replace(/ ?= ?/g, "=").replace(/(\d),(?=\d{3}(?!\d))/g, "$1");
+  }
 
   function words(row) {
-    const features = row.bars.map((bar) => nameOf(bar[0]));
-    const reasons = row.reasons.map(([feature, text]) => nameOf(feature) + text);
-    row.words ??= [row.id, ...features, ...reasons, row.normalIf, row.note].join("\n").toLowerCase();
+    if (row.words === undefined) {
+      const cells = row.bars.map(([feature, , , value]) => `${nameOf(feature)} = ${value}`);
+      const kept = row.kept.map((text, i) => `${data.kept[i]} = ${text}`);
+      const reasons = row.reasons.map(([feature, text]) => (nameOf(feature) ?? "") + text);
+      const texts = [row.id, ...cells, ...kept, row.brief, ...reasons, row.normalIf];
+      row.words = plain(["", ...texts, ""].join("\n"));
+    }
     return row.words;
+  }
+  groups.forEach((group, i) => {
+    for (const row of group.rows) row.words = `${words(row)}${plain(data.groups[i][0])}\n`;
+  });
+
+  // A value is found as a whole if any row has it, so that "z = 0" does not find z = 0.5.
+  function wanted(query) {
+    const whole = (text) => {
+      const line = `\n${text}\n`;
+      return text.includes("=") && rows.some((row) => words(row).includes(line)) ? line : null;
+    };
+    const text = plain(query.trim());
+    const line = whole(text);
+    return line ? [line] : text.split(" ").filter(Boolean).map((term) => whole(term) ?? term);
   }
 
   function update() {
-    const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    visible = rows.filter((row) => terms.every((term) => words(row).includes(term)));
+    const parts = wanted(search.value);
+    const flagged = rows.filter((row) => row.level <= position);
+    visible = flagged.filter((row) => parts.every((part) => words(row).includes(part)));
+    showGroups(new Set(visible));
     visible.sort((a, b) => sort.sign * compare[sort.key](a, b) || a.rank - b.rank);
-    show();
+    list.show(visible);
+    const found = `${count(visible.length)} of ${countRows(flagged.length)} ${visible.length === 1 ? "matches" : "match"}.`;
+    status.textContent = !parts.length ? countRows(flagged.length) : visible.length ? found : "No row matches.";
+    updateOpenAll();
   }
 
-  function show() {
-    const shown = visible.slice(0, limit);
-    items.replaceChildren(...shown.map((row) => row.element ?? item(row)));
-    const left = visible.length - shown.length;
-    more.hidden = left === 0;
-    more.textContent = `Show ${Math.min(PAGE, left)} more of ${visible.length.toLocaleString("en")}`;
-    const found = `${visible.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows match.`;
-    status.textContent = !search.value.trim() ? "" : visible.length ? found : "No row matches.";
-    const opened = shown.length > 0 && shown.every((row) => row.isOpen());
+  function updateOpenAll() {
+    const shown = list.shown();
+    const opened = shown.length > 0 && shown.every((one) => one.isOpen());
     all.textContent = opened ? "Close all" : "Open all";
     all.hidden = shown.length === 0;
   }
@@ -220,38 +398,39 @@
     });
   }
   search.addEventListener("input", () => {
-    limit = PAGE;
+    list.restart();
     update();
   });
-  more.addEventListener("click", () => {
-    const first = limit;
-    limit += PAGE;
-    show();
-    items.children[first].querySelector("summary").focus(); // the first new row
-  });
+  positionChanged = update;
   all.addEventListener("click", () => {
     const open = all.textContent === "Open all";
-    visible.slice(0, limit).forEach((row) => row.open(open));
-    show();
+    list.shown().forEach((one) => one.open(open));
+    updateOpenAll();
   });
-  items.addEventListener("toggle", () => {
-    const opened = visible.slice(0, limit).every((row) => row.isOpen());
-    all.textContent = opened ? "Close all" : "Open all";
-  }, true);
+  items.addEventListener("toggle", updateOpenAll, true);
+
+  // Links to rows, which may not be drawn yet.
+  const rowOf = (hash) => visible.find((row) => hash === `#row-${row.rank + 1}`);
+  addEventListener("click", (event) => {
+    const row = rowOf(event.target.closest?.("a")?.hash ?? "");
+    if (row) list.reveal(row);
+  });
 
   // On paper nothing can be opened, so rows are opened before printing unless the list is long.
   let openedToPrint = [];
   addEventListener("beforeprint", () => {
     if (visible.length > OPENED_IN_PRINT) return;
-    openedToPrint = visible.filter((row) => !row.isOpen());
-    openedToPrint.forEach((row) => row.open(true));
+    openedToPrint = list.shown().filter((one) => !one.isOpen());
+    openedToPrint.forEach((one) => one.open(true));
   });
   addEventListener("afterprint", () => {
-    openedToPrint.forEach((row) => row.open(false));
+    openedToPrint.forEach((one) => one.open(false));
     openedToPrint = [];
   });
 
   updateSortButtons();
   update();
   byId("list").hidden = false;
+  const linked = rowOf(location.hash);
+  if (linked) list.reveal(linked).focus();
 })();

@@ -1,0 +1,164 @@
+"""Results as HTML for notebooks: light tables without scripts or colours of their own.
+
+Notebooks have light and dark themes, so text keeps the notebook's colours. Everything is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.formatting import counted, number, printable, rounded_down, shown_name
+from ..core.row_labels import row_name
+
+if TYPE_CHECKING:
+    from ..certify.rows import Certificate
+    from ..explain.alert_groups import AlertGroups
+    from ..explain.global_explanation import GlobalExplanation
+    from ..explain.local_explanation import LocalExplanation
+    from ..explain.nearest_normal import NearestNormal
+
+MOST_LINES = 10  # of a table; the rest is only counted
+_N_REASONS, _N_FEATURES = 3, 10
+
+Cell = str | Sequence[str]
+
+
+def html_table(
+    title: str, headings: Sequence[str], lines: Sequence[Sequence[Cell]], n_more: int = 0
+) -> str:
+    """A titled table. A cell that is a list of texts has one line for each.
+
+    n_more: number of lines that are not shown
+    """
+    head = "".join(f"<th {_CELL}>{_escaped(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(map(_cell, line))}</tr>" for line in lines)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if lines else ""
+    more = f"<p>and {n_more:,} more</p>" if n_more > 0 else ""
+    return f"<div><p><strong>{_escaped(title)}</strong></p>{table}{more}</div>"
+
+
+def html_text(text: str) -> str:
+    """Lines of text, as paragraphs."""
+    return f"<div>{''.join(f'<p>{_escaped(line)}</p>' for line in text.splitlines() if line)}</div>"
+
+
+_CELL = 'style="text-align: left; vertical-align: top"'
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))
+
+
+def _cell(cell: Cell) -> str:
+    texts = [cell] if isinstance(cell, str) else cell
+    return f"<td {_CELL}>{'<br>'.join(map(_escaped, texts))}</td>"
+
+
+# --- Results ---------------------------------------------------------------------------------
+
+
+def explanation_html(why: LocalExplanation) -> str:
+    """The rows with the highest scores, and their reasons."""
+    shown = _highest(why.score)
+    lines: list[list[Cell]] = [
+        [
+            row_name(i, why.index),
+            number(why.score[i]),
+            number(why.p_value[i], 2),
+            "flagged" if why.flagged[i] else "",
+            why.reasons(i, _N_REASONS),
+        ]
+        for i in shown
+    ]
+    title = (
+        f"{counted(len(why), 'row')} explained, {int(why.flagged.sum()):,} flagged "
+        f"(threshold {number(why.threshold)}); highest scores first"
+    )
+    headings = ("Row", "Score", "p-value", "", "Reasons")
+    return html_table(title, headings, lines, len(why) - len(shown))
+
+
+def groups_html(groups: AlertGroups) -> str:
+    """The largest groups of flagged rows."""
+    shown = groups.groups[:MOST_LINES]
+    index = groups.explanation.index
+    lines = [
+        [
+            group.name,
+            f"{len(group):,}",
+            number(group.score_high),
+            row_name(int(group.rows[0]), index),
+            group.text,
+        ]
+        for group in shown
+    ]
+    n_rows = sum(map(len, groups))
+    title = f"{counted(n_rows, 'flagged row')} in {counted(len(groups), 'group')}; largest first"
+    headings = ("Group", "Rows", "Highest score", "Example", "Its reason")
+    return html_table(title, headings, lines, len(groups) - len(shown))
+
+
+def changes_html(nearest: NearestNormal) -> str:
+    """What would make the flagged rows with the highest scores normal."""
+    flagged = np.flatnonzero(nearest.flagged)
+    shown = [int(flagged[place]) for place in _highest(nearest.score[flagged])]
+    lines = [
+        [
+            row_name(i, nearest.index),
+            number(nearest.score[i]),
+            number(nearest.new_score[i]) if nearest.found[i] else "",
+            nearest.text(i),
+        ]
+        for i in shown
+    ]
+    title = f"{counted(len(flagged), 'flagged row')} of {counted(len(nearest), 'row')}"
+    headings = ("Row", "Score", "New score", "Nearest normal")
+    return html_table(title, headings, lines, len(flagged) - len(shown))
+
+
+def certificate_html(certificate: Certificate) -> str:
+    """The rows with the highest proven bounds."""
+    c = certificate
+    shown = _highest(c.bound)
+    lines = [
+        [row_name(i, c.index), number(c.score[i]), rounded_down(c.bound[i]), c.text(i).split("\n")]
+        for i in shown
+    ]
+    title = (
+        f"{counted(len(c), 'row')} certified, {int((c.bound > 0).sum()):,} with a positive bound; "
+        "highest bounds first"
+    )
+    return html_table(
+        title, ("Row", "Score", "At least", "What is proven"), lines, len(c) - len(shown)
+    )
+
+
+def learned_html(learned: GlobalExplanation) -> str:
+    """The most important features, and the ranges of the most important patterns."""
+    order = learned.feature_order[~learned.constant[learned.feature_order]]
+    features = [
+        [shown_name(learned.feature_names[j]), f"{learned.feature_importance[j]:.2f}"]
+        for j in order[:_N_FEATURES]
+    ]
+    title = (
+        f"Learned from {counted(learned.n_rows, 'row')}: "
+        f"{counted(int(learned.is_pattern.sum()), 'pattern')}"
+    )
+    patterns: list[list[Cell]] = []
+    for unit in learned.top_units():
+        _, *ranges = learned.unit_text(unit)
+        patterns.append([f"Pattern {unit}", [" ".join(text.split()) for text in ranges]])
+    n_more = max(len(order) - _N_FEATURES, 0)
+    return html_table(title, ("Feature", "Importance"), features, n_more) + html_table(
+        "Most important patterns", ("Pattern", "Ranges"), patterns
+    )
+
+
+def _highest(values: NDArray[np.float64]) -> list[int]:
+    """Positions of the highest values (rows,), highest first."""
+    return [int(i) for i in np.argsort(-values, kind="stable")[:MOST_LINES]]

@@ -1,0 +1,82 @@
+"""Make a report of a table that is in memory, and write it to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...core.model import FittedModel
+from ...core.row_labels import index_of
+from ...score.prepared import PreparedModel
+from ...tables.atomic_write import atomic_write
+from ...tables.frames import new_texts_of, unused_cells
+from ...tables.inputs import ignored_columns
+from .data import ScoredTable
+
+
+def scored_rows(
+    model: FittedModel,
+    X: Any,
+    table: NDArray[Any],
+    scores: NDArray[np.float64],
+    threshold: float,
+    max_rows: int,
+    kept: Mapping[str, Any] | None,
+    source: str,
+) -> ScoredTable:
+    """A table with its flagged rows, named by its index.
+
+    table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns
+    """
+    flagged = np.flatnonzero(scores > threshold)
+    shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
+    index, kept = index_of(X), {} if kept is None else kept
+    cells = {str(name): _texts(name, kept[name], len(table), shown) for name in kept}
+    return ScoredTable(
+        source=source,
+        scores=scores,
+        rows=np.asarray(table[shown], dtype=np.float64),
+        ids=tuple(str(i if index is None else index[i]) for i in shown),
+        new_texts=new_texts_of(X, table, model.kinds, shown),
+        kept=cells | unused_cells(X, ignored_columns(model), shown),
+    )
+
+
+def _texts(name: Any, column: Any, n_rows: int, shown: NDArray[np.intp]) -> list[str]:
+    """The cells of a column in the shown rows, by position."""
+    import pandas
+
+    cells = pandas.Series(column)
+    if len(cells) != n_rows:
+        raise InputError(
+            f"the kept column {name!r} has length {len(cells)} and X {n_rows}; pass one cell for "
+            "each row"
+        )
+    cells = cells.iloc[shown]
+    return ["" if missing else str(cell) for cell, missing in zip(cells, cells.isna(), strict=True)]
+
+
+def write_page(
+    prepared: PreparedModel,
+    scored: ScoredTable,
+    path: str | os.PathLike[str],
+    threshold: float,
+    rate: float,
+    n_jobs: int,
+) -> Path:
+    """Write the report completely or not at all. → the path
+
+    rate: share of normal rows above the threshold, at most
+    """
+    from .page import render
+
+    page = render(prepared, scored, threshold, rate, datetime.now().astimezone(), n_jobs)
+    atomic_write(path, page.encode())
+    return Path(path)
