@@ -77,14 +77,18 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     """
     order, doubt = why.order[row], why.doubt[row]
     least = _LEAST_DOUBT * doubt[order[0]]
-    comparison = _Comparison.of(why, row)
+    by = _Comparison.of(why, row)
     found: list[Reason] = []
+    relied_on: set[int] = set()  # what a reason compares by is not in doubt
     for tried, j in enumerate(order[: most + _MORE_TRIED].tolist()):
         enough = len(found) == most or (doubt[j] < least and (found or tried >= _FEWEST_TRIED))
         if doubt[j] == 0 or enough:
             break
-        reason = _find_reason(why, row, j, comparison)
-        found += [] if reason is None else [reason]
+        reason = None if j in relied_on else _find_reason(why, row, j, by)
+        if reason is not None:
+            found.append(reason)
+            relied_on.update(condition.feature for condition in reason.conditions)
+            by = by._replace(doubted=[*by.doubted, j])
     return tuple(found)
 
 

@@ -213,6 +213,8 @@ def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
     value, expected = why.value[row, j], why.expected[row, j]
     if why.constant[j]:
         return "as in every training row"
+    if np.isnan(why.lower[row, j]):
+        return "but no training row has a value to compare it with"
     if j in why.categories or np.isnan(expected):
         return "an ordinary value"
     expected = np.round(expected) if why.whole[j] else expected
