@@ -50,13 +50,36 @@ def test_only_the_wrong_features_are_changed(detector, suspects):
     assert "visits" not in features[4]  # missing: there is nothing to change
 
 
-def test_no_change_is_larger_than_needed(detector, suspects):
+def test_the_least_change_is_not_larger_than_needed(detector, suspects):
     nearest = detector.nearest_normal(suspects)
     (change,) = nearest.changes[0]
-    assert change.suggested < change.value
+    assert change.suggested <= change.least < change.value
     nearer = suspects.iloc[[0]].copy()
-    nearer["amount"] = change.suggested + 0.02 * (change.value - change.suggested)
-    assert detector.predict(nearer)[0] == -1
+    for amount, verdict in ((change.least, 1), (change.least * 1.01, -1)):
+        nearer["amount"] = amount
+        assert detector.predict(nearer)[0] == verdict
+
+
+def test_suggested_values_are_plausible():
+    """Not at the edge of what is flagged, but where rows are that agree with the rest."""
+    rng = np.random.default_rng(0)
+    length = rng.normal(200, 15, 600)
+    mass = 50 * length - 5_800 + rng.normal(0, 300, 600)
+    table = pd.DataFrame({"length": length, "mass": mass, "other": rng.normal(size=600)})
+    detector = DiffInt(random_state=0, epochs=40, n_units=60).fit(table.iloc[:500])
+    wrong = table.iloc[500:].assign(mass=mass[500:] / 1000)
+    nearest = detector.nearest_normal(wrong, max_changes=1)
+    explained = detector.explain(wrong)
+    checked = 0
+    for row, changes in enumerate(nearest.changes):
+        for change in changes:
+            assert change.feature == 1
+            assert change.suggested == pytest.approx(mass[500 + row], abs=1_500)
+            assert explained.reasons_of(row)[0].lower <= change.suggested
+            checked += 1
+    assert checked > 80
+    off = [c[0].suggested - mass[500 + i] for i, c in enumerate(nearest.changes) if c]
+    assert np.abs(off).mean() < 450  # as exact as the other columns allow
 
 
 def test_whole_numbers_stay_whole(detector, suspects):
@@ -81,11 +104,12 @@ def test_when_no_change_is_found(detector, suspects):
 def test_text(detector, suspects):
     nearest = detector.nearest_normal(suspects)
     frame = nearest.to_frame()
-    suggested = frame[frame["row"] == 1]["suggested"].item()
+    line = frame[frame["row"] == 1].iloc[0]
     assert nearest.text(1) == (
-        f"Row 1 would be normal if visits decreased to {suggested:.0f} (from 40)."
+        f"Row 1 would be normal if visits were {line.suggested:.0f} instead of 40; the least "
+        f"change is visits to {line.least:.0f}."
     )
-    assert nearest.text(2).count(" decreased to ") == 2
+    assert nearest.text(2).count(" instead of ") == 2
     normal = int(np.flatnonzero(~nearest.flagged)[0])
     assert nearest.text(normal) == f"Row {normal} is not flagged: nothing needs to change."
     assert nearest.text().count("\n") == 59
@@ -120,13 +144,14 @@ def test_values_with_a_large_offset():
     nearest = detector.nearest_normal([[1013.3, 0.0]])
     (change,) = nearest.changes[0]
     assert change.feature == 0
-    assert 1013 < change.suggested < 1013.3
-    assert f"decreased to {change.suggested} (from 1013.3)" in nearest.text(0)
+    assert change.suggested == pytest.approx(1013, abs=0.1)
+    assert 1013 < change.least < 1013.3
+    assert f"x0 were {change.suggested} instead of 1013.3" in nearest.text(0)
 
 
 def test_more_changes_than_candidates():
     rows = np.random.default_rng(0).normal(size=(200, 12))
     detector = DiffInt(random_state=0, epochs=5, n_units=20, n_members=2).fit(rows)
-    assert "among its 8 most responsible" in detector.nearest_normal(
+    assert "among its 8 most doubted" in detector.nearest_normal(
         np.full((1, 12), 50.0), max_changes=12
     ).text(0)

@@ -94,23 +94,31 @@ class ComparableRows(Immutable):
         """Rows in original units as `ordered` is. rows, result: (rows, features)"""
         return np.asarray(self.scaler.target(rows, "unclipped"), dtype=np.float64)
 
-    def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
-        """The reason to doubt a number, None if comparable rows have such values too.
+    def beyond(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
+        """The reason to doubt a number below or above all training values; None if it is not.
 
-        row: (features,) in original units; scaled: the same by `scaled`; doubted: features that
+        row: (features,) in original units; scaled: the same by `scale`; doubted: features that
         cannot tell which rows are comparable
         """
         value = float(row[feature])
         low, high = float(self.smallest[feature]), float(self.largest[feature])
-        beyond = value < low or value > high
-        tried = self._sharpest(row, scaled, feature, doubted)
-        measured = (self._measured(value, feature, conditions) for conditions in tried)
-        found = next((reason for reason in measured if reason is not None), None)
-        if not beyond:
-            return found
+        if not (value < low or value > high):
+            return None
         # No condition is needed, but comparable rows tell what would fit.
+        found = self.reason(row, scaled, doubted, feature)
         expected = float(self.middle[feature]) if found is None else found.expected
-        return Reason(feature, Kind.BEYOND, value, expected, low, high, 1.0, self.n_training_rows)
+        rows = self.n_training_rows
+        return Reason(feature, Kind.BEYOND, value, expected, low, high, 1.0, rows)
+
+    def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
+        """The reason to doubt a number, None if comparable rows have such values too.
+
+        Arguments as of `beyond`.
+        """
+        tried = self._sharpest(row, scaled, feature, doubted)
+        value = float(row[feature])
+        measured = (self._measured(value, feature, conditions) for conditions in tried)
+        return next((reason for reason in measured if reason is not None), None)
 
     def _measured(
         self, value: float, feature: int, conditions: tuple[Condition, ...]

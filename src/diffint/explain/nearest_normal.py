@@ -33,8 +33,7 @@ Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 N_CANDIDATES = 8  # only the most doubted features of a row are changed
-_DIGITS = 2  # suggested values are rounded to 10⁻² of the training range or finer
-_FINE_DIGITS = 3  # the same for the least change
+_DIGITS, _FINE_DIGITS = 2, 3  # digits of suggested values, and of the least change
 _N_NEAREST = 10  # kept rows whose median is suggested
 _FAR = 10  # ranges of the inner 98 % of the cells beyond which training cells are extreme
 _HALVINGS = 12  # bisection steps towards the row's own values
@@ -343,10 +342,12 @@ class _Search:
     ) -> Array:
         """Values rounded for display, to the nearest or away from the row's own value.
 
-        To `digits` decimals of the training range or finer; to whole numbers at least for features
-        that had only those in training.
+        To so many digits of the training range, and of the value, or finer; at least to whole
+        numbers for features that had only those in training.
         """
         exponent = np.floor(np.log10(self._span[features])) - digits
+        size = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
+        exponent = np.where(values == 0, exponent, np.minimum(exponent, size + 1 - digits))
         whole = self._features.whole[features]
         exponent = np.where(
             whole, np.maximum(exponent if digits == _DIGITS else 0.0, 0.0), exponent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
-_FEWEST_TRIED = 2  # though they are doubted little beside the first
 _MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
 _RARE = 0.05  # share of training rows that have a rare value
@@ -73,28 +73,35 @@ class Reason:
 def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ...]:
     """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
-    After the first one, only values that are doubted nearly as much.
+    These are values that no training row has, and values in doubt that comparable rows do not have.
+    If values of a flagged row contradict only each other, the first is compared by the others.
     """
     order, doubt = why.order[row], why.doubt[row]
-    least = _LEAST_DOUBT * doubt[order[0]]
     by = _Comparison.of(why, row)
     found: list[Reason] = []
     relied_on: set[int] = set()  # what a reason compares by is not in doubt
-    for tried, j in enumerate(order[: most + _MORE_TRIED].tolist()):
-        enough = len(found) == most or (doubt[j] < least and (found or tried >= _FEWEST_TRIED))
-        if doubt[j] == 0 or enough:
-            break
-        reason = None if j in relied_on else _find_reason(why, row, j, by)
+    tried = [j for j in order[: most + _MORE_TRIED].tolist() if doubt[j] > 0]
+    in_doubt = [j for j in tried if doubt[j] >= _LEAST_DOUBT * doubt[order[0]]]
+    for j in tried:
+        reason = _never_seen(why, row, j, by)
+        if reason is None and j in in_doubt and j not in relied_on:
+            reason = _compared(why, row, j, by)
         if reason is not None:
             found.append(reason)
             relied_on.update(condition.feature for condition in reason.conditions)
             by = by._replace(doubted=[*by.doubted, j])
-    return tuple(found)
+    if not found and why.flagged[row]:
+        alone = by._replace(doubted=[])
+        each = (_compared(why, row, j, alone if j in in_doubt else by) for j in tried)
+        found = list(islice(filter(None, each), 1))
+    return tuple(found[:most])
 
 
 def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """The reason to doubt one value, None if it is not odd."""
-    return _find_reason(why, row, j, _Comparison.of(why, row))
+    known = next((reason for reason in why.reasons_of(row) if reason.feature == j), None)
+    by = _Comparison.of(why, row)
+    return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
 
 
 class _Comparison(NamedTuple):
@@ -111,7 +118,8 @@ class _Comparison(NamedTuple):
         return cls(why.scaled[row], doubted)
 
 
-def _find_reason(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
+def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
+    """The reason to doubt a value that no training row has, or a missing one that they have."""
     value = float(why.value[row, j])
     if np.isnan(value):
         often = float(why.missing_share[j])
@@ -119,21 +127,32 @@ def _find_reason(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Re
             return None
         return Reason(j, Kind.MISSING, value, coverage=1 - often, support=why.n_rows)
     if j in why.categories:
-        return _category_reason(why, row, j, by.doubted)
-    if why.constant[j]:
-        lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
-        if value == lower or np.isnan(lower):
+        if 0 <= value < len(why.categories[j]):
             return None
+        return Reason(j, Kind.NEW, value, coverage=1.0, support=int(why.clashes[j][row, 4]))
+    lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
+    if why.constant[j] and value != lower:
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
-    found = _clash(why, row, j, by.doubted)
+    if why.constant[j] or why.comparable is None:
+        return None
+    return why.comparable.beyond(why.value[row], by.scaled, by.doubted, j)
+
+
+def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
+    """The reason to doubt a value that training rows have, but comparable ones do not."""
+    if np.isnan(why.value[row, j]) or why.constant[j]:
+        return None
+    clash = _clash(why, row, j, by.doubted)
+    if j in why.categories:
+        return clash or _rare(why, row, j)
     if why.comparable is None:
-        return found or _outside_pattern(why, row, j)
-    return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or found
+        return clash or _outside_pattern(why, row, j)
+    return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or clash
 
 
 def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """Outside the range of the nearest pattern."""
-    if why.side[row, j] == 0:
+    if why.side[row, j] == 0 or np.isnan(why.lower[row, j]):
         return None
     n_peers, n_inside = int(why.peers[row, j]), int(why.peers_inside[row, j])
     return Reason(
@@ -148,18 +167,13 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
     )
 
 
-def _category_reason(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
-    """What is odd about the value of a category."""
-    value = float(why.value[row, j])
+def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
+    """A value of a category that few training rows have."""
     n_value, n_all = why.clashes[j][row, 3:].tolist()
-    if not 0 <= value < len(why.categories[j]):
-        return Reason(j, Kind.NEW, value, coverage=1.0, support=n_all)
-    clash = _clash(why, row, j, doubted)
-    if clash is not None:
-        return clash
-    if n_value < _RARE * n_all:
-        return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
-    return None if np.isnan(why.lower[row, j]) else _outside_pattern(why, row, j)
+    if n_value >= _RARE * n_all:
+        return None
+    value = float(why.value[row, j])
+    return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
 
 
 def _clash(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
