@@ -11,9 +11,9 @@ ROOT = Path(__file__).parent.parent
 EXPECTED_OUTPUT = {
     "payments.py": (
         "of 500 payments are flagged: 3 of the 3",
-        "amount = 900 is above",
-        "hour = 4 is below",
-        "payments_today = 25 is above",
+        "amount = 900, but no training row is above",
+        "hour = 4, but no training row is below",
+        "payments_today = 25, but no training row is above",
         "would be normal if",
     ),
     "sensors.py": (

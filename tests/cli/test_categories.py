@@ -100,14 +100,16 @@ def test_values_are_shown_by_name(fit, run, orders, tmp_path):
     fit("t.csv", "--categories", "zip")
     files = (tmp_path / "m.diffint", orders / "new.csv")
     done = run("score", *files, "--top", 1)
-    assert "shop = west, a value that no training row has (" in done.out
+    assert "shop = west, a new value (" in done.out
     (row,) = json.loads(run("explain", *files, "--row", 1, "--json").out)
     reason = row["reasons"][0]
-    assert (reason["feature"], reason["value"], reason["side"]) == ("shop", "west", "outside")
-    assert set(reason["values"]) <= SHOPS
+    assert (reason["feature"], reason["value"], reason["kind"]) == ("shop", "west", "new")
+    part = row["parts"][0]
+    assert (part["feature"], part["value"], part["side"]) == ("shop", "west", "outside")
+    assert set(part["values"]) <= SHOPS
     assert row["nearest_normal"][0]["suggested"] in SHOPS
     text = run("explain", *files, "--row", 1).out
-    assert "(instead of west)" in text
+    assert " instead of west" in text
     assert "shop is missing" in run("explain", *files, "--row", 2).out  # an empty cell
     info = run("info", tmp_path / "m.diffint").out
     assert "of 5 features (2 categories)" in info
@@ -184,7 +186,7 @@ def test_thousands_of_different_texts(run, tmp_path):
     done = run("score", tmp_path / "m", tmp_path / "new.csv")
     assert list(pd.read_csv(io.StringIO(done.out))["flagged"]) == [True, False]
     done = run("explain", tmp_path / "m", tmp_path / "new.csv", "--row", 1, "--json")
-    values = {reason["feature"]: reason["value"] for reason in json.loads(done.out)[0]["reasons"]}
+    values = {part["feature"]: part["value"] for part in json.loads(done.out)[0]["parts"]}
     assert values["town"] == "t9999"
 
 
@@ -198,7 +200,7 @@ def test_categories_only_and_a_single_value(run, tmp_path):
     done = run("score", tmp_path / "m", tmp_path / "new.csv")
     read = pd.read_csv(io.StringIO(done.out))
     assert read["score"][1] > 2 * read["score"][0]
-    assert "country = elsewhere, a value" in read["reasons"][1]
+    assert "country = elsewhere, a new value" in read["reasons"][1]
 
 
 def test_a_table_with_text_in_every_batch(run, tmp_path, monkeypatch):
@@ -266,7 +268,7 @@ class TestOtherKindsLater:
         done = self.score(run, tmp_path, zip="99999")
         assert done.code == 0, done.err
         assert pd.read_csv(io.StringIO(done.out))["flagged"].all()
-        assert "zip = 99999, a value that no training row has" in done.out
+        assert "zip = 99999, a new value" in done.out
 
     def test_a_missing_category(self, fit, run, tmp_path):
         fit("t.csv")

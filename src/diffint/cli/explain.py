@@ -132,12 +132,13 @@ def _rows(
 def _as_json(
     why: LocalExplanation, nearest: NearestNormal, names: list[str], n_reasons: int
 ) -> Any:
-    frame = why.to_frame(n_reasons)
+    found, parts = why.reasons_frame(n_reasons), why.to_frame(n_reasons)
     changes = nearest.to_frame()
     rows = []
     for i, name in enumerate(names):
-        lines = frame[frame["row"] == i].drop(columns=["row", "unit"])
-        suggested = changes[changes["row"] == i][["feature", "value", "suggested"]]
+        reasons = found[found["row"] == i].drop(columns=["row", "rank"])
+        lines = parts[parts["row"] == i].drop(columns=["row", "unit"])
+        suggested = changes[changes["row"] == i][["feature", "value", "suggested", "least"]]
         rows.append(
             {
                 "row": name,
@@ -146,8 +147,9 @@ def _as_json(
                 "threshold": why.threshold,
                 "flagged": bool(why.flagged[i]),
                 "pattern": int(why.unit[i]),
-                "reasons": records(lines),
+                "reasons": records(reasons),
                 "text": why.reasons(i, n_reasons),
+                "parts": records(lines),
                 "nearest_normal": records(suggested),
             }
         )

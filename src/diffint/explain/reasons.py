@@ -133,6 +133,8 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
     if why.constant[j] and value != lower:
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
+    if (row, j) in why.new_texts:  # a time beyond the training times, counted as the last of them
+        return Reason(j, Kind.BEYOND, value, coverage=1.0, support=why.n_rows)
     if why.constant[j] or why.comparable is None:
         return None
     return why.comparable.beyond(why.value[row], by.scaled, by.doubted, j)

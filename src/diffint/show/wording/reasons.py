@@ -67,6 +67,8 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     shown, alike = f"{name} = {_value(why, row, j)}", conditions_text(why, row, found)
     if found.kind is Kind.MISSING:
         return f"{name} missing"
+    if found.kind is Kind.BEYOND and np.isnan(found.upper):
+        return shown
     if found.kind is Kind.BEYOND:
         limit = "below the least" if found.side < 0 else "above the most"
         return f"{shown}, {limit} in training, {_ends(found)[0 if found.side < 0 else 1]}"
@@ -101,6 +103,8 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     shown = f"= {_value(why, row, j)}"
     if found.kind is Kind.CONSTANT:
         return f"{shown}, but was {_ends(found)[0]} in every training row"
+    if found.kind is Kind.BEYOND and np.isnan(found.upper):
+        return shown
     if found.kind is Kind.BEYOND:
         side, end = ("below", 0) if found.side < 0 else ("above", 1)
         return f"{shown}, but no training row is {side} {_ends(found)[end]}{_fits(why, found)}"

@@ -1,0 +1,109 @@
+"""Groups of flagged rows that break the same thing in the same way."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diffint import DiffInt
+
+from .test_reasons import make_linked
+
+KINDS = ("a", "b", "c")
+
+
+def make_table(n_rows, seed):
+    rng = np.random.default_rng(seed + 100)
+    return make_linked(n_rows, seed).assign(kind=rng.choice(KINDS, n_rows))
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return DiffInt(n_units=40, epochs=60, random_state=0).fit(make_table(2_000, 0))
+
+
+CAUSES = {
+    "weight = −1": {"weight": -1.0},
+    "all but two missing": {"size": np.nan, "weight": np.nan, "price": np.nan, "age": np.nan},
+    "kind = z": {"kind": "z"},
+    "both": {"noise": 40.0, "age": 300.0},
+    "price": {"price": None},  # ten times too high
+}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """20 rows with each cause, and 20 ordinary rows at the end; shuffled by nobody."""
+    rows = make_table(20 * (len(CAUSES) + 1), 5).astype({"age": float})
+    for place, changes in enumerate(CAUSES.values()):
+        where = rows.index[20 * place : 20 * (place + 1)]
+        for column, value in changes.items():
+            rows.loc[where, column] = 10 * rows.loc[where, column] if value is None else value
+    rows.index = [f"r{i}" for i in range(len(rows))]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def groups(detector, planted):
+    return detector.explain(planted).alert_groups()
+
+
+def test_one_group_for_each_cause(groups):
+    truth = np.repeat(np.arange(len(CAUSES) + 1), 20)
+    main = [group for group in groups if len(group) >= 15]
+    assert len(main) == len(CAUSES)
+    for group in main:
+        assert (truth[group.rows] == truth[group.rows[0]]).mean() >= 0.95
+    names = [group.name for group in main]
+    assert any(name == "weight = −1" for name in names), names
+    assert any("price missing" in name for name in names)
+    assert any(name == "kind = z" for name in names)
+    assert any("price far too high (" in name for name in names)
+    assert any("noise = 40" in name and "age = 300" in name for name in names)
+
+
+def test_every_flagged_row_is_in_one_group(detector, planted, groups):
+    flagged = detector.predict(planted) == -1
+    np.testing.assert_array_equal(groups.group_of >= 0, flagged)
+    rows = np.concatenate([group.rows for group in groups])
+    assert sorted(rows.tolist()) == np.flatnonzero(flagged).tolist()
+    for place, group in enumerate(groups):
+        assert (groups.group_of[group.rows] == place).all()
+        scores = groups.explanation.score[group.rows]
+        assert (np.diff(scores) <= 0).all()
+        assert (group.score_high, group.score_low) == (scores[0], scores[-1])
+    assert [len(group) for group in groups] == sorted(map(len, groups), reverse=True)
+
+
+def test_the_order_of_rows_does_not_matter(detector, planted, groups):
+    order = np.random.default_rng(3).permutation(len(planted))
+    shuffled = detector.explain(planted.iloc[order]).alert_groups()
+    np.testing.assert_array_equal(shuffled.group_of, groups.group_of[order])
+    assert [group.name for group in shuffled] == [group.name for group in groups]
+
+
+def test_frame_text_and_html(groups):
+    frame = groups.to_frame()
+    assert list(frame.columns) == [
+        *("name", "rows", "features", "score_low", "score_high", "example", "text"),
+    ]
+    assert frame["rows"].sum() == (groups.group_of >= 0).sum()
+    assert frame["example"].str.startswith("r").all()
+    first = groups[0]
+    line = groups.text(1).splitlines()[0]
+    assert line.startswith(f"{first.name}: {len(first)} rows, scores ")
+    assert f"Row {frame['example'][0]!r}: {first.text}" in line
+    if len(groups) > 1:
+        assert groups.text(1).splitlines()[1].startswith(f"{len(groups) - 1} more group")
+    assert "<table" in groups._repr_html_()
+    assert repr(groups).startswith(f"AlertGroups({len(groups)} groups, ")
+
+
+def test_nothing_is_flagged(detector):
+    rows = make_table(50, 7)
+    calm = rows[detector.predict(rows) == 1]
+    groups = detector.explain(calm).alert_groups()
+    assert len(groups) == 0
+    assert groups.text() == "No row is flagged."
+    assert groups.to_frame().empty
+    assert (groups.group_of == -1).all()
+    assert isinstance(groups.to_frame(), pd.DataFrame)
