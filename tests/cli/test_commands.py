@@ -172,7 +172,7 @@ class TestScore:
         caught = frame.loc[frame.index.intersection(truth[truth == 1].index), "reasons"]
         assert len(caught) >= 15
         assert caught.str.contains("amount").all()
-        one = r"\w+ = [\d,.]+, (not [\d,.]+|(above the most|below the least) in training, )"
+        one = r"\w+ = [\d,.]+, (not [\d,.]+|(smallest|largest) in training [\d,.]+)"
         assert caught.str.match(one).all()
 
     def test_a_closed_pipe_ends_quietly(self, payments, tmp_path):

@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..core.formatting import distinct_numbers
+from ..show.wording.reasons import brief_reason
 from ..tables.atomic_write import atomic_write
 from ..tables.files.reading import ReadingOptions
 from .output import say
@@ -23,10 +23,11 @@ from .report import write_report
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
+    from ..explain.alert_groups import AlertGroups
     from ..explain.local_explanation import LocalExplanation
 
 _SEED = 0
-_REASONS = 3
+_REASONS, _GROUPS = 3, 5
 
 
 def demo(
@@ -70,7 +71,8 @@ def demo(
     labels = table.y[test]
     _show_rows(console, explanation, test, labels, top)
     worst = int(np.argmax(scores))
-    console.print(f"\nThe first of them in detail. {explanation.text(worst, 1)}")
+    console.print(f"\nThe first of them in detail. {explanation.text(worst, 1)}\n")
+    _show_groups(console, explanation.alert_groups())
     console.print(f"\n{_nearly_normal_row(detector, frame.iloc[test], flagged, scores)}")
 
     hits = int((flagged & (labels == 1)).sum())
@@ -128,32 +130,41 @@ def _show_rows(
     labels: NDArray[np.int64],
     top: int,
 ) -> None:
-    """Print the rows with the highest scores and their most responsible features."""
+    """Print the rows with the highest scores and their reasons."""
     shown = np.argsort(-explanation.score, kind="stable")[:top]
-    grid = Table(
-        title=f"The {len(shown)} most anomalous test rows and their ranges",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        show_edge=False,
-    )
-    for heading in ("row", "label", "score", "p", "feature", "value", "range", "share"):
-        justify: Any = "left" if heading in ("label", "feature") else "right"
-        grid.add_column(heading, justify=justify, no_wrap=True)
+    grid = _grid(f"The {len(shown)} most anomalous test rows and their reasons")
+    for heading in ("row", "label", "score", "p"):
+        grid.add_column(heading, justify="left" if heading == "label" else "right", no_wrap=True)
+    grid.add_column("reasons")
     for i in shown:
         label = "malignant" if labels[i] else "benign"
         score, p_value = explanation.score[i], explanation.p_value[i]
         cells = [str(test[i]), label, f"{score:.3f}", f"{p_value:.3f}"]
-        for j in explanation.order[i, :_REASONS]:
-            value, low, up = distinct_numbers(
-                explanation.value[i, j], explanation.lower[i, j], explanation.upper[i, j]
-            )
-            grid.add_row(
-                *cells,
-                explanation.feature_names[j],
-                value,
-                f"{low} to {up}",
-                f"{explanation.share[i, j]:.0%}",
-            )
+        for reason in explanation.reasons_of(int(i), _REASONS):
+            grid.add_row(*cells, brief_reason(explanation, int(i), reason))
             cells = [""] * len(cells)
     console.print(grid)
+
+
+def _show_groups(console: Console, groups: AlertGroups) -> None:
+    """Print the largest groups of flagged rows."""
+    shown = groups.groups[:_GROUPS]
+    n_flagged = sum(map(len, groups))
+    grid = _grid(
+        f"The largest {len(shown)} of {len(groups)} groups of the {n_flagged} flagged rows"
+    )
+    grid.add_column("rows", justify="right")
+    grid.add_column("what they have in common")
+    for group in shown:
+        grid.add_row(str(len(group)), group.name)
+    console.print(grid)
+
+
+def _grid(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )

@@ -7,8 +7,8 @@ sharpest, the other measures the range, so that its stated share holds for new r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may le
 _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
 _MOST_DOUBTED = 3  # candidates more than needed, in place of those in doubt
 _MOST_TRIED = 3  # sets of conditions that are measured
+_N_NEAREST = 10  # rows whose median would fit
 _DIGITS = 6  # kept rows are stored with about seven digits
 
 
@@ -44,7 +45,8 @@ class ComparableRows(Immutable):
     scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
     order; rank: (features, rows) the place of each row in it. tells: (features, some) for each
     feature those that say most about it. smallest, largest: (features,) of all training rows;
-    middle: (features,) their median. sampled: whether not all training rows are here.
+    weighted: (rows, features) both halves, scaled and divided by `divisor` (features,) for
+    distances. sampled: whether not all training rows are here.
     """
 
     choosing: Array
@@ -56,7 +58,8 @@ class ComparableRows(Immutable):
     tells: NDArray[np.intp]
     smallest: Array
     largest: Array
-    middle: Array
+    weighted: Array
+    divisor: Array
     is_category: NDArray[np.bool_]
     scaler: Scaler
     n_training_rows: int
@@ -72,6 +75,7 @@ class ComparableRows(Immutable):
         scaler = model.members[0].scaler
         scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
         order = np.argsort(scaled, axis=1, kind="stable")
+        divisor = np.sqrt(np.maximum(scaled.std(axis=1), 1e-12))
         smallest, largest = training_range(model.features)
         return cls(
             first,
@@ -83,7 +87,8 @@ class ComparableRows(Immutable):
             _telling(scaled, order, smallest < largest),
             smallest,
             largest,
-            np.median(rows, axis=0),
+            np.concatenate([scaled.T, scaler.target(second, "unclipped")]) / divisor,
+            divisor,
             np.isin(np.arange(rows.shape[1]), list(model.categories)),
             scaler,
             model.training.n_rows,
@@ -104,9 +109,7 @@ class ComparableRows(Immutable):
         low, high = float(self.smallest[feature]), float(self.largest[feature])
         if not (value < low or value > high):
             return None
-        # No condition is needed, but comparable rows tell what would fit.
-        found = self.reason(row, scaled, doubted, feature)
-        expected = float(self.middle[feature]) if found is None else found.expected
+        expected = self._fitting(scaled, doubted, feature)
         rows = self.n_training_rows
         return Reason(feature, Kind.BEYOND, value, expected, low, high, 1.0, rows)
 
@@ -118,7 +121,38 @@ class ComparableRows(Immutable):
         tried = self._sharpest(row, scaled, feature, doubted)
         value = float(row[feature])
         measured = (self._measured(value, feature, conditions) for conditions in tried)
-        return next((reason for reason in measured if reason is not None), None)
+        found = next((reason for reason in measured if reason is not None), None)
+        if found is None:
+            return None
+        expected = self._fitting(scaled, doubted, feature)
+        return replace(found, expected=float(np.clip(expected, found.lower, found.upper)))
+
+    def _fitting(self, scaled: Array, doubted: list[int], feature: int) -> float:
+        """What rows have that agree with the rest of a row."""
+        parts = self.differences(scaled)
+        left_out = list({feature, *doubted})
+        if len(left_out) == len(scaled):
+            left_out = [feature]
+        return float(self.medians(parts, parts.sum(axis=1), left_out)[left_out.index(feature)])
+
+    def differences(self, scaled: Array) -> Array:
+        """Differences of a row from all rows, weighted; 0 where a value is missing.
+
+        scaled: (features,) by `scale` → (rows, features)
+        """
+        return np.nan_to_num(np.abs(scaled / self.divisor - self.weighted))
+
+    def medians(self, parts: Array, total: Array, features: Sequence[int]) -> Array:
+        """Medians of features among the rows that are nearest to a row in all others.
+
+        parts: the row's `differences`; total: (rows,) their sums → (len(features),)
+        """
+        count = min(_N_NEAREST, max(len(parts) // 3, 1))
+        near = np.argpartition(total - parts[:, features].sum(axis=1), count - 1)[:count]
+        n_first = len(self.choosing)
+        first, second = near[near < n_first], near[near >= n_first] - n_first
+        rows = np.concatenate([self.choosing[first], self.measuring[second]])
+        return np.asarray(np.median(rows[:, features], axis=0))
 
     def _measured(
         self, value: float, feature: int, conditions: tuple[Condition, ...]
@@ -134,14 +168,12 @@ class ComparableRows(Immutable):
                 break
         else:
             return None
-        others = self.choosing[inside(self.choosing, conditions), feature]
-        everyone = np.concatenate([values, others])
+        support = n + int(inside(self.choosing, conditions).sum())
         # Of n exchangeable values, a new one lies between two of them with this probability.
         coverage = (n - 2 * tail - 1) / (n + 1)
-        middle = float(np.median(everyone))
         return Reason(
-            *(feature, Kind.RANGE, value, middle, lower, upper),
-            *(coverage, len(everyone), conditions),
+            *(feature, Kind.RANGE, value, np.nan, lower, upper),
+            *(coverage, support, conditions),
         )
 
     def _sharpest(

@@ -18,7 +18,7 @@ from ..core.checks import check_index
 from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..core.kinds import value_text
-from ..core.model import FeatureSummary, FittedModel
+from ..core.model import FeatureSummary
 from ..core.row_labels import index_for
 from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores, reconstructions
@@ -34,7 +34,6 @@ Subset = tuple[int, ...]
 
 N_CANDIDATES = 8  # only the most doubted features of a row are changed
 _DIGITS, _FINE_DIGITS = 2, 3  # digits of suggested values, and of the least change
-_N_NEAREST = 10  # kept rows whose median is suggested
 _FAR = 10  # ranges of the inner 98 % of the cells beyond which training cells are extreme
 _HALVINGS = 12  # bisection steps towards the row's own values
 _SETS_PER_BLOCK = 20_000  # changed rows scored at a time
@@ -278,11 +277,11 @@ class _Search:
         masked = x[row]
         each = np.arange(len(row))[:, None]
         masked[each, features] = np.nan
-        kept = self._prepared.once(_KeptRows.of)
+        rows = self._prepared.once(ComparableRows.of)
         expected = reconstructions(self._prepared, masked, self._n_jobs)[each, features]
         tried = [expected]
-        if kept is not None:
-            tried.insert(0, kept.medians(x, row, features))
+        if rows is not None:
+            tried.insert(0, _medians(rows, x, row, features))
         for values in tried:
             if self._is_category.any():
                 self._set_likeliest(values, masked, features)
@@ -368,43 +367,22 @@ class _Search:
         return np.where(np.isfinite(rounded), exact.reshape(rounded.shape), values)
 
 
-@dataclass(frozen=True)
-class _KeptRows:
-    """Kept rows (rows, features) in original units, and scaled and weighted for distances."""
+def _medians(
+    rows: ComparableRows, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]
+) -> Array:
+    """Medians of the kept rows that are nearest to each row without the features of a set.
 
-    rows: Array
-    weighted: Array
-    weight: Array
-    comparable: ComparableRows
-
-    @classmethod
-    def of(cls, model: FittedModel) -> _KeptRows | None:
-        comparable = ComparableRows.of(model)
-        if comparable is None:
-            return None
-        rows = np.concatenate([comparable.choosing, comparable.measuring])
-        scaled = comparable.scale(rows)
-        weight = 1 / np.sqrt(np.maximum(scaled.std(axis=0), 1e-12))
-        return cls(rows, scaled * weight, weight, comparable)
-
-    def medians(self, x: Array, row: NDArray[np.intp], features: NDArray[np.intp]) -> Array:
-        """Medians of the rows that are nearest to each row without the features of a set.
-
-        x: (rows, features); row: (sets,), ascending; features, result: (sets, size)
-        """
-        found = np.empty(features.shape)
-        count = min(_N_NEAREST, max(len(self.rows) // 3, 1))
-        own = self.comparable.scale(x) * self.weight
-        starts = np.flatnonzero(np.diff(row, prepend=-1))
-        for start, stop in zip(starts, np.append(starts[1:], len(row)), strict=True):
-            parts = np.nan_to_num(np.abs(own[row[start]] - self.weighted))  # 0 where missing
-            total = parts.sum(axis=1)
-            for place in range(start, stop):
-                left_out = features[place]
-                distance = total - parts[:, left_out].sum(axis=1)
-                near = np.argpartition(distance, count - 1)[:count]
-                found[place] = np.median(self.rows[near][:, left_out], axis=0)
-        return found
+    x: (rows, features); row: (sets,), ascending; features, result: (sets, size)
+    """
+    found = np.empty(features.shape)
+    scaled = rows.scale(x)
+    starts = np.flatnonzero(np.diff(row, prepend=-1))
+    for start, stop in zip(starts, np.append(starts[1:], len(row)), strict=True):
+        parts = rows.differences(scaled[row[start]])
+        total = parts.sum(axis=1)
+        for place in range(start, stop):
+            found[place] = rows.medians(parts, total, features[place])
+    return found
 
 
 def _usual_range(features: FeatureSummary) -> tuple[Array, Array]:

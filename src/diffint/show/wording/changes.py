@@ -37,7 +37,7 @@ def _change(nearest: NearestNormal, row: int, change: Change) -> str:
         before, after, _ = (shown_name(str(value)) for value in nearest.values_of(row, change))
         return f"{name} were {after} instead of {before}"
     after = exact_number(change.suggested)
-    before = distinct_numbers(change.value, change.suggested)[0]
+    before = distinct_numbers(change.value, change.suggested, change.least)[0]
     before = nearest.new_texts.get((row, change.feature), before)
     return f"{name} were {after} instead of {before}"
 

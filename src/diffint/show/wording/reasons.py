@@ -70,8 +70,8 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     if found.kind is Kind.BEYOND and np.isnan(found.upper):
         return shown
     if found.kind is Kind.BEYOND:
-        limit = "below the least" if found.side < 0 else "above the most"
-        return f"{shown}, {limit} in training, {_ends(found)[0 if found.side < 0 else 1]}"
+        limit, end = ("smallest", 0) if found.side < 0 else ("largest", 1)
+        return f"{shown}, {limit} in training {_ends(found)[end]}"
     if found.kind is Kind.NEW:
         return f"{shown}, a new value"
     if found.kind is Kind.RARE:
