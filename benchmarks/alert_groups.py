@@ -71,7 +71,7 @@ def plant(train: Matrix, rows: Matrix, rng: np.random.Generator) -> tuple[Matrix
                 ordinary = np.quantile(train[:, feature], 0.9, method="higher")
                 planted[place, feature] = ordinary + rng.uniform(0, spread[feature], ROWS_PER_CAUSE)
         names += [f"{way} {features}"] * ROWS_PER_CAUSE
-    return planted, names
+    return planted[: len(names)], names  # fewer if there are not enough features
 
 
 def measure(path: Path, seed: int) -> dict[str, Any] | None:

@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
-_RARE = 0.05  # share of training rows that have a rare value
+_RARE = 0.01  # share of training rows that have a rare value
+_SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
 
 
 class Kind(Enum):
@@ -74,7 +75,7 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
     These are values that no training row has, and values in doubt that comparable rows do not have.
-    If values of a flagged row contradict only each other, the first is compared by the others.
+    The first value may also be compared by others in doubt: two may contradict only each other.
     """
     order, doubt = why.order[row], why.doubt[row]
     by = _Comparison.of(why, row)
@@ -86,13 +87,14 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
+            if reason is None and j == tried[0]:
+                reason = _compared(why, row, j, by._replace(doubted=[]))
         if reason is not None:
             found.append(reason)
             relied_on.update(condition.feature for condition in reason.conditions)
             by = by._replace(doubted=[*by.doubted, j])
     if not found and why.flagged[row]:
-        alone = by._replace(doubted=[])
-        each = (_compared(why, row, j, alone if j in in_doubt else by) for j in tried)
+        each = (_compared(why, row, j, by) for j in tried if j not in in_doubt)
         found = list(islice(filter(None, each), 1))
     return tuple(found[:most])
 
@@ -181,7 +183,7 @@ def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
 def _clash(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
     """Hardly any of the rows that are alike in another column has such a value.
 
-    None if the value is not rarer beside the other one than by itself, beyond what chance explains.
+    None if the value is not much rarer beside the other one than by itself, beyond chance.
     """
     if j not in why.clashes:
         return None
@@ -189,7 +191,7 @@ def _clash(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reaso
     by_chance = n_rows * n_value / max(n_all, 1)
     if other < 0 or why.constant[other] or other in doubted:
         return None
-    if by_chance - n_same <= 2 * np.sqrt(by_chance):
+    if by_chance - n_same <= 2 * np.sqrt(by_chance) or n_same > _SELDOM * by_chance:
         return None
     beside = float(why.value[row, other])
     return Reason(

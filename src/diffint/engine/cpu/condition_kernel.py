@@ -76,7 +76,7 @@ def search_conditions(
         k = min(base, n_windows[i] - 1)
         first, last = windows[i, k, 0], windows[i, k, 1]
         for other in range(n_candidates):
-            if other == i:
+            if other == i or n_windows[other] == 0:
                 continue
             other_c = candidates[other]
             for k in range(min(base, n_windows[other] - 1), n_windows[other]):
