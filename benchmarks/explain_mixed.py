@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ MIXED: dict[str, Callable[[], pd.DataFrame]] = {
 }
 
 
-def measure_mixed(name: str, seed: int, n_rows: int) -> Iterator[Line]:
+def measure_mixed(name: str, seed: int, n_rows: int, settings: dict[str, Any]) -> Iterator[Line]:
     """Which changed numbers are found in a table with categories."""
     table, rng = MIXED[name](), np.random.default_rng(seed)
     chosen = rng.permutation(len(table))[: 2 * MOST_ROWS]
@@ -58,10 +59,10 @@ def measure_mixed(name: str, seed: int, n_rows: int) -> Iterator[Line]:
     before = test.iloc[:n_rows].reset_index(drop=True)
     is_number = np.array([pd.api.types.is_numeric_dtype(table[c]) for c in table])
     numbers = list(table.columns[is_number])
-    detector = DiffInt(random_state=seed, n_jobs=1).fit(train)
+    detector = DiffInt(random_state=seed, n_jobs=1, **settings).fit(train)
     trees = {
-        method: fit_outlier_tree(train, **settings)
-        for method, settings in _TREES.items()
+        method: fit_outlier_tree(train, **lenience)
+        for method, lenience in _TREES.items()
         if missing_package(method) is None
     }
     nearest = nearest_rows(*real_data.one_hot(train, before))
@@ -142,23 +143,23 @@ def _contradicts(
     )
 
 
-def measure_diamonds(seed: int) -> Iterator[Line]:
+def measure_diamonds(seed: int, settings: dict[str, Any]) -> Iterator[Line]:
     """How often the first reason of a known error is the wrong column."""
     table = real_data.diamonds()
     gross, known = real_data.diamond_errors(table)[1], culprits(table)
     rows = table.iloc[list(known)]
     columns = list(table.columns)
     wrong = np.array([[name in names for name in columns] for names in known.values()])
-    detector = find_anomalies(table, random_state=seed, n_jobs=1).detector
+    detector = find_anomalies(table, random_state=seed, n_jobs=1, **settings).detector
     why = detector.explain(rows)
     first = {
         ORDER: why.order[:, 0],
         SHOWN: np.array([(why.doubted(i, 1) or [NONE])[0] for i in range(len(why))]),
         SHARE: why.share.argmax(axis=1),
     }
-    for method, settings in _TREES.items():
+    for method, lenience in _TREES.items():
         if missing_package(method) is None:
-            named = columns_named(fit_outlier_tree(table, **settings), rows)
+            named = columns_named(fit_outlier_tree(table, **lenience), rows)
             first[method] = np.where(named.any(axis=1), named.argmax(axis=1), NONE)
     for kind, chosen in (("gross", gross[list(known)]), ("subtle", ~gross[list(known)])):
         for method, column in first.items():

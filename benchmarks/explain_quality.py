@@ -30,7 +30,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,8 @@ class Task(NamedTuple):
     table: str
     seed: int
     n_rows: int
-    path: Path | None = None
+    settings: dict[str, Any]  # of the detector
+    path: Path = Path()
     methods: tuple[str, ...] = ()
 
 
@@ -76,9 +77,9 @@ def measure(task: Task) -> list[Line]:
     warnings.simplefilter("ignore")
     try:
         if task.section == "diamonds":
-            return list(measure_diamonds(task.seed))
+            return list(measure_diamonds(task.seed, task.settings))
         if task.section == "mixed":
-            return list(measure_mixed(task.table, task.seed, task.n_rows))
+            return list(measure_mixed(task.table, task.seed, task.n_rows, task.settings))
     except PackageMissing as missing:  # cannot be passed on to another process
         raise RuntimeError(str(missing)) from None
     return list(measure_planted(task))
@@ -86,14 +87,13 @@ def measure(task: Task) -> list[Line]:
 
 def measure_planted(task: Task) -> Iterator[Line]:
     """Every method on every kind of planted rows; properties of the reasons."""
-    assert task.path is not None
     train, x_test, y_test = make_trial(read_adbench(task.path), task.seed, "inliers")
     train = train[:MOST_TRAINING_ROWS]  # in random order
     rng = np.random.default_rng(task.seed)
     fresh = x_test[y_test == 0]
     fresh = fresh[rng.permutation(len(fresh))]
     setting, other = (
-        Setting(DiffInt(random_state=seed, n_jobs=1).fit(train), train, seed)
+        Setting(DiffInt(random_state=seed, n_jobs=1, **task.settings).fit(train), train, seed)
         for seed in (task.seed, task.seed + _OTHER_SEED)
     )
     _warm_up(setting)
@@ -124,7 +124,7 @@ def measure_planted(task: Task) -> Iterator[Line]:
         explained.append((setting.detector.explain(planted.rows), planted))
     yield line("features", train.shape[1])
     yield line("training rows", len(train))
-    for figure, value in explain_reasons.of_all(explained, fresh, len(train)):
+    for figure, value in explain_reasons.of_all(explained, fresh, train):
         yield line(figure, value)
     for figure, value in explain_reasons.of_time(setting.detector, x_test, planted, rng):
         yield line(figure, value)
@@ -164,17 +164,19 @@ def tasks_of(options: argparse.Namespace) -> list[Task]:
             print(f"left out: {name} (the package {package} is not installed)", file=sys.stderr)
         elif name not in options.without:
             methods.append(name)
-    tasks: list[Task] = []
-    for seed in range(options.seeds):
-        if "diamonds" in options.sections:
-            tasks.append(Task("diamonds", "diamonds", seed, options.rows))
+    settings = {} if options.epochs is None else {"epochs": options.epochs}
+    seeds, n_rows = range(options.seeds), options.rows
+    tasks = []
+    if "diamonds" in options.sections:
+        tasks += [Task("diamonds", "diamonds", seed, n_rows, settings) for seed in seeds]
     if "planted" in options.sections:
-        for name, path in planted_tables(options.data, options.tables).items():
-            for seed in range(options.seeds):
-                task = Task("planted", name, seed, options.rows, path, tuple(methods))
-                tasks.append(task)
+        tasks += [
+            Task("planted", name, seed, n_rows, settings, path, tuple(methods))
+            for name, path in planted_tables(options.data, options.tables).items()
+            for seed in seeds
+        ]
     if "mixed" in options.sections:
-        tasks += [Task("mixed", n, s, options.rows) for n in MIXED for s in range(options.seeds)]
+        tasks += [Task("mixed", name, seed, n_rows, settings) for name in MIXED for seed in seeds]
     return tasks
 
 
@@ -214,6 +216,7 @@ def main() -> None:
     parser.add_argument("--sections", nargs="+", choices=sections, default=sections)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=20, help="planted rows per table, kind, seed")
+    parser.add_argument("--epochs", type=int, help="of the detector, for a quick try")
     parser.add_argument("--without", nargs="+", choices=list(METHODS), default=[], metavar="METHOD")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one thread")
     parser.add_argument("--from-csv", nargs="+", type=Path, help="measure nothing; earlier results")

@@ -138,8 +138,19 @@ def _reasons(lines: Lines) -> Iterator[str]:
         f"{support:,.0f} training rows (median over tables and seeds). Reasons with less than 30 "
         f"rows and less than 5 % of the table: {few}."
     )
+    wrong = lines.sum(figure="conditions on a changed feature")
+    wrong /= max(lines.sum(figure="conditions"), 1)
+    circular = int(lines.sum(figure="reasons with a condition on their own feature"))
+    yield (
+        f"- Conditions on a feature that was changed: {wrong:.1%}. Reasons with a condition on "
+        f"their own feature: {circular}."
+    )
     inside = int(lines.sum(figure="reasons inside their range"))
-    yield f"- Reasons whose value lies inside the range that they state: {inside}."
+    near = int(lines.sum(figure="reasons at an end of their range"))
+    yield (
+        f"- Reasons whose value lies inside the range that they state: {inside}; to six digits, as "
+        f"a reader sees them: {near}."
+    )
     some, many = (
         lines.sum(figure=f"ranges with {count} fresh rows") for count in (SOME_FRESH, MANY_FRESH)
     )
@@ -179,11 +190,13 @@ def _tables(lines: Lines) -> Iterator[str]:
     yield ""
     yield (
         f"Top-1 in rows with {first} feature, and how many features make up 80 % of the score of "
-        "the test anomalies, and of their responsibilities:"
+        "the test anomalies, and of their responsibilities; and the mean of |stated − fresh| "
+        f"coverage over ranges with at least {MANY_FRESH} fresh comparable rows:"
     )
     yield ""
-    yield f"| table | features | {' | '.join(shown)} | 80 % of score | 80 % of resp. |"
-    yield "|---" * (len(shown) + 4) + "|"
+    head = [*shown, "80 % of score", "80 % of resp.", "coverage off by"]
+    yield f"| table | features | {' | '.join(head)} |"
+    yield "|---" * (len(head) + 2) + "|"
     features = lines.by_table(figure="features")
     hits = [lines.by_table(figure="top-1", kind=first, method=name) for name in shown]
     needed = [
@@ -193,6 +206,9 @@ def _tables(lines: Lines) -> Iterator[str]:
     for table, count in features.items():
         cells = [f"{some[table]:.2f}" if table in some else "–" for some in hits]
         cells += [f"{some[table]:.1f}" if table in some else "–" for some in needed]
+        ranges = lines.sum(table=table, figure=f"ranges with {MANY_FRESH} fresh rows")
+        off = lines.sum(table=table, figure="sum of |stated − fresh|")
+        cells.append(f"{off / ranges:.3f} ({ranges:.0f})" if ranges else "–")
         yield f"| {table} | {count:.0f} | {' | '.join(cells)} |"
     yield ""
     score, resp = (np.mean(list(some.values())) for some in needed)
@@ -213,19 +229,21 @@ def _mixed(lines: Lines) -> Iterator[str]:
         "recall, means over the seeds:"
     )
     yield ""
-    tables, kinds = lines.names("table"), [kind for kind in BROKEN if lines.of(kind=kind)]
-    columns = [(table, kind) for table in tables for kind in kinds]
-    yield f"| method | {' | '.join(f'{table}, {kind}' for table, kind in columns)} |"
-    yield "|---" * (len(columns) + 1) + "|"
-    for name in lines.names("method"):
-        cells = [
-            " / ".join(
-                f"{lines.by_table(figure=f, kind=kind, method=name, table=table)[table]:.2f}"
-                for f in ("top-1", "recall")
-            )
-            for table, kind in columns
-        ]
-        yield f"| {name} | {' | '.join(cells)} |"
+    methods = lines.names("method")
+    yield f"| table | kind | {' | '.join(methods)} |"
+    yield "|---" * (len(methods) + 2) + "|"
+    for table in lines.names("table"):
+        for kind in lines.of(table=table).names("kind"):
+            some = lines.of(table=table, kind=kind)
+            cells = [
+                " / ".join(
+                    f"{value:.2f}"
+                    for figure in ("top-1", "recall")
+                    for value in some.by_table(figure=figure, method=name).values()
+                )
+                for name in methods
+            ]
+            yield f"| {table} | {kind} | {' | '.join(cells)} |"
     yield ""
 
 

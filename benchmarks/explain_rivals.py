@@ -264,7 +264,8 @@ def deviations_without(
 ) -> Matrix:
     """Distance of a value from the median of the 20 nearest training rows, over their spread.
 
-    The neighbours of each feature are found without it. The spread is the mean absolute deviation.
+    The neighbours of each feature are found without it. The spread is their standard deviation,
+    which found more than the mean absolute deviation did.
     train, rows: standardised; groups: the columns of each feature, one by default
     → (rows, features)
     """
@@ -277,8 +278,8 @@ def deviations_without(
             apart = total - squares[:, columns].sum(axis=1)
             near = train[np.argpartition(apart, NEIGHBOURS)[:NEIGHBOURS]][:, columns]
             median = np.median(near, axis=0)
-            spread = np.abs(near - median).mean(axis=0)
-            result[i, g] = np.abs(row[columns] - median).sum() / (spread.sum() + _FLOOR)
+            spread = near.std(axis=0).sum() + _FLOOR
+            result[i, g] = np.abs(row[columns] - median).sum() / spread
     return result
 
 
