@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from diffint.core.formatting import counted
 from explain_lines import Lines
 from explain_measures import MEASURES, interval
 from explain_planting import BROKEN, FITTING_TABLES, KINDS
@@ -38,7 +39,7 @@ def _setting(lines: Lines) -> Iterator[str]:
     rows = int(lines.sum(figure="rows"))
     yield (
         f"{len(tables)} ADBench tables (5–70 features, at least 120 rows; trained on at most "
-        f"10,000), {len(seeds)} seeds, {rows:,} planted rows, the same for every method. Means "
+        f"10,000), {counted(len(seeds), 'seed')}, {rows:,} planted rows, the same for every method. Means "
         "over the tables with 95 % confidence intervals (t-intervals over the tables' means)."
     )
     yield ""
@@ -70,14 +71,15 @@ def _ranking(lines: Lines) -> Iterator[str]:
             cells = [_mean(lines.by_table(figure=figure, kind=kind, method=name)) for kind in kinds]
             yield f"| {name} | {' | '.join(cells)} |"
         yield ""
-        yield "Difference of the reasons shown from each method, paired by table:"
-        yield ""
-        yield from head
-        for name in methods:
-            if name != SHOWN:
-                cells = [_difference(lines, figure, kind, name) for kind in kinds]
-                yield f"| {name} | {' | '.join(cells)} |"
-        yield ""
+        for ours in (SHOWN, ORDER):
+            yield f"{ours[0].upper()}{ours[1:]} minus each other method, paired by table:"
+            yield ""
+            yield from head
+            for name in methods:
+                if name not in (SHOWN, ORDER):
+                    cells = [_difference(lines, figure, kind, ours, name) for kind in kinds]
+                    yield f"| {name} | {' | '.join(cells)} |"
+            yield ""
     yield "## Cost"
     yield ""
     yield (
@@ -100,11 +102,9 @@ def _mean(values: dict[str, float], sign: str = "") -> str:
     return f"{middle:{sign}.3f}" + ("" if np.isnan(half) else f" ± {half:.3f}")
 
 
-def _difference(lines: Lines, figure: str, kind: str, rival: str) -> str:
-    """Ours minus the rival, on the tables where both were measured."""
-    ours, theirs = (
-        lines.by_table(figure=figure, kind=kind, method=name) for name in (SHOWN, rival)
-    )
+def _difference(lines: Lines, figure: str, kind: str, own: str, rival: str) -> str:
+    """Our method minus the rival, on the tables where both were measured."""
+    ours, theirs = (lines.by_table(figure=figure, kind=kind, method=name) for name in (own, rival))
     return _mean({table: ours[table] - theirs[table] for table in ours if table in theirs}, "+")
 
 
