@@ -39,8 +39,9 @@ def _setting(lines: Lines) -> Iterator[str]:
     rows = int(lines.sum(figure="rows"))
     yield (
         f"{len(tables)} ADBench tables (5–70 features, at least 120 rows; trained on at most "
-        f"10,000), {counted(len(seeds), 'seed')}, {rows:,} planted rows, the same for every method. Means "
-        "over the tables with 95 % confidence intervals (t-intervals over the tables' means)."
+        f"10,000), {counted(len(seeds), 'seed')}, {rows:,} planted rows, the same for every "
+        "method. Means over the tables with 95 % confidence intervals (t-intervals over the "
+        "tables' means)."
     )
     yield ""
     yield (
