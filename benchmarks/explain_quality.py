@@ -1,241 +1,246 @@
 """Measure whether explanations find features that were changed on purpose (planted errors).
 
     python benchmarks/explain_quality.py [--data FOLDER] [--tables NAME ...] [--seeds 3] [--rows 20]
-        [-o docs/results/explain_quality]
+        [--without METHOD ...] [--jobs 16] [-o docs/results/explain_quality]
+    python benchmarks/explain_quality.py --from-csv FILE ... [-o docs/results/explain_quality]
 
-Replaces 1–3 features of test inliers in two ways and explains the rows with every method.
-*Out of range*: 5–50 % of the training range beyond one of its ends. *In range*: of 200 values of
-the feature's training column, the one farthest from the median of the row's 20 nearest training
-rows, so it is wrong for this row only. Reports how often the most responsible feature is a changed
-one (top-1), the ROC-AUC of the ranking of features within a row, and how many rows a method
-evaluates with the model per explained row. All methods explain the same rows.
+Tables: those of ADBench with 5–70 features and at least 120 rows; trained on at most 10,000 rows.
+Features of test inliers are replaced, and the rows are explained with every method.
+*Out of range*: 1–3 features, 5–50 % of the training range beyond one of its ends. *In range*: 1–3
+features; of 200 values of the feature's training column, the one farthest from the median of the
+row's 20 nearest training rows. *Broken*: exactly 1, 2 or 3 features; of 100 training values within
+1.5 standard deviations of the mean, the one farthest from that median, so that it is ordinary by
+itself and wrong for this row only.
 
-Also reports how many features make up 80 % of an anomaly's score.
+Also measured: properties of the reasons shown, with a second detector on the same rows and on fresh
+rows; broken dependencies in tables with categories; and the known errors of the diamonds.
+
+With `-o`, results are added to a CSV file as they come, and `--from-csv` makes the report again
+from one or more of them. A method or table whose package is not installed is left out with a note.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import multiprocessing
 import os
 import sys
 import time
 import warnings
-from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+import explain_reasons
 from diffint import DiffInt
-from diffint.bench.protocol import make_trial
-from diffint.core.checks import resolve_jobs
+from diffint.bench.protocol import TABLES, make_trial
 from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.tables.datasets import adbench_files, read_adbench
-from explain_rivals import GRADIENT_STEPS, METHODS, Matrix, Setting, counted_rows, neighbour_medians
+from explain_lines import Line, LineFile, Lines, read_lines
+from explain_measures import MEASURES, features_needed
+from explain_mixed import MIXED, measure_diamonds, measure_mixed
+from explain_planting import FITTING_TABLES, KINDS, plant
+from explain_report import report
+from explain_rivals import (
+    GRADIENT_STEPS,
+    GRADIENTS,
+    METHODS,
+    SHOWN,
+    Setting,
+    counted_rows,
+    missing_package,
+)
+from real_data import PackageMissing
 
-TABLES = [
-    *("4_breastw", "6_cardio", "12_fault", "14_glass", "18_Ionosphere", "19_landsat"),
-    *("20_letter", "21_Lymphography", "28_pendigits", "29_Pima", "31_satimage-2", "37_Stamps"),
-    *("38_thyroid", "39_vertebral", "40_vowels", "42_WBC", "45_wine", "46_WPBC"),
-]
-KINDS = ("out of range", "in range")
-MOST_CHANGED = 3
-CANDIDATES = 200
-SHARE = 0.8
-
-Line = dict[str, str | int | float]
-
-
-def plant(
-    train: Matrix, rows: Matrix, kind: str, rng: np.random.Generator
-) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Rows with 1–3 features replaced, and a mask of these features; both (rows, features)."""
-    low, high = train.min(axis=0), train.max(axis=0)
-    varying = np.flatnonzero(high > low)
-    medians, _ = neighbour_medians(train, rows)
-    planted, changed = rows.copy(), np.zeros(rows.shape, dtype=bool)
-    for i in range(len(rows)):
-        count = min(int(rng.integers(1, MOST_CHANGED + 1)), len(varying) - 1)
-        changed[i, rng.choice(varying, count, replace=False)] = True
-        for j in np.flatnonzero(changed[i]):
-            if kind == "out of range":
-                beyond = rng.uniform(0.05, 0.5) * (high[j] - low[j])
-                planted[i, j] = high[j] + beyond if rng.random() < 0.5 else low[j] - beyond
-            else:
-                values = rng.choice(train[:, j], CANDIDATES)
-                planted[i, j] = values[np.argmax(np.abs(values - medians[i, j]))]
-    return planted, changed
+MOST_TRAINING_ROWS = 10_000
+_OTHER_SEED = 1_000  # added to the seed of the second detector
 
 
-def hits(attribution: Matrix, changed: NDArray[np.bool_]) -> float:
-    """Share of rows whose largest attribution is at a changed feature; ties count partially."""
-    at_top = attribution == attribution.max(axis=1, keepdims=True)
-    return float(((at_top & changed).sum(axis=1) / at_top.sum(axis=1)).mean())
+class Task(NamedTuple):
+    """One table and seed, measured in a process of its own."""
+
+    section: str
+    table: str
+    seed: int
+    n_rows: int
+    settings: dict[str, Any]  # of the detector
+    path: Path = Path()
+    methods: tuple[str, ...] = ()
 
 
-def ranking_auc(attribution: Matrix, changed: NDArray[np.bool_]) -> float:
-    """ROC-AUC of ranking changed before other features within a row, mean over the rows."""
-    areas = []
-    for values, truth in zip(attribution, changed, strict=True):
-        difference = values[truth][:, None] - values[~truth]
-        areas.append(((difference > 0) + 0.5 * (difference == 0)).mean())
-    return float(np.mean(areas))
+def measure(task: Task) -> list[Line]:
+    """The lines of one task."""
+    warnings.simplefilter("ignore")
+    try:
+        if task.section == "diamonds":
+            return list(measure_diamonds(task.seed, task.settings))
+        if task.section == "mixed":
+            return list(measure_mixed(task.table, task.seed, task.n_rows, task.settings))
+    except PackageMissing as missing:  # cannot be passed on to another process
+        raise RuntimeError(str(missing)) from None
+    return list(measure_planted(task))
 
 
-def features_needed(attribution: Matrix) -> float:
-    """Smallest number of features that make up 80 % of a row's sum, mean over the rows."""
-    shares = np.cumsum(-np.sort(-attribution, axis=1), axis=1)
-    return float((shares < SHARE * shares[:, -1:]).sum(axis=1).mean() + 1)
+def measure_planted(task: Task) -> Iterator[Line]:
+    """Every method on every kind of planted rows; properties of the reasons."""
+    train, x_test, y_test = make_trial(read_adbench(task.path), task.seed, "inliers")
+    train = train[:MOST_TRAINING_ROWS]  # in random order
+    rng = np.random.default_rng(task.seed)
+    fresh = x_test[y_test == 0]
+    fresh = fresh[rng.permutation(len(fresh))]
+    setting, other = (
+        Setting(DiffInt(random_state=seed, n_jobs=1, **task.settings).fit(train), train, seed)
+        for seed in (task.seed, task.seed + _OTHER_SEED)
+    )
+    _warm_up(setting)
 
+    def line(figure: str, value: float, kind: str = "", method: str = "") -> Line:
+        return Line("planted", task.table, task.seed, kind, method, figure, float(value))
 
-def measure(path: Path, seed: int, n_rows: int, n_jobs: int) -> tuple[list[Line], Line]:
-    """Results of every method on both kinds of planted rows; features needed for anomalies."""
-    train, x_test, y_test = make_trial(read_adbench(path), seed, "inliers")
-    inliers = x_test[y_test == 0]
-    prepared = DiffInt(random_state=seed, n_jobs=n_jobs).fit(train).prepared
-    rng = np.random.default_rng(seed)
-    inliers = inliers[rng.permutation(len(inliers))[:n_rows]]
-    setting = Setting(prepared, train, inliers, n_jobs)
-    lines: list[Line] = []
+    explained = []
     for kind in KINDS:
-        planted, changed = plant(train, inliers, kind, rng)
-        for name, method in METHODS.items():
+        planted = plant(train, fresh[: task.n_rows], kind, rng)
+        yield line("rows", len(planted.rows), kind)
+        if not len(planted.rows):
+            continue
+        for name in task.methods:
             started = time.perf_counter()
-            with counted_rows(len(prepared.members)) as count:
-                attribution = method(setting, planted)
-            evaluations = count.rows / len(planted) / len(prepared.members)
-            if name == "integrated gradients":  # computed in torch, where rows are not counted
-                evaluations = GRADIENT_STEPS
-            lines.append(
-                {
-                    "table": path.stem,
-                    "features": train.shape[1],
-                    "seed": seed,
-                    "kind": kind,
-                    "method": name,
-                    "rows": len(planted),
-                    "top1": hits(attribution, changed),
-                    "auc": ranking_auc(attribution, changed),
-                    "evaluations": GRADIENT_STEPS
-                    if name == "integrated gradients"
-                    else evaluations,
-                    "ms_per_row": 1e3 * (time.perf_counter() - started) / len(planted),
-                }
-            )
-    anomalies = x_test[y_test == 1]
-    concise: Line = {
-        "table": path.stem,
-        "features": train.shape[1],
-        "score": features_needed(feature_parts(prepared, anomalies, n_jobs)),
-        "responsibilities": features_needed(responsibilities(prepared, anomalies, n_jobs)),
-    }
-    return lines, concise
+            with counted_rows() as count:
+                attribution = METHODS[name](setting, planted)
+            seconds = time.perf_counter() - started
+            for figure, function in MEASURES.items():
+                yield line(figure, function(attribution, planted.changed), kind, name)
+            # Gradients are computed in torch, where rows are not counted.
+            evaluations = GRADIENT_STEPS if name == GRADIENTS else count.rows / len(planted.rows)
+            yield line("evaluations", evaluations, kind, name)
+            yield line("ms per row", 1e3 * seconds / len(planted.rows), kind, name)
+        shown = explain_reasons.of_one_kind(setting.detector, other.detector, planted)
+        for figure, value in shown:
+            yield line(figure, value, kind, SHOWN)
+        explained.append((setting.detector.explain(planted.rows), planted))
+    yield line("features", train.shape[1])
+    yield line("training rows", len(train))
+    for figure, value in explain_reasons.of_all(explained, fresh, train):
+        yield line(figure, value)
+    for figure, value in explain_reasons.of_time(setting.detector, x_test, planted, rng):
+        yield line(figure, value)
+    anomalies, prepared = x_test[y_test == 1], setting.prepared
+    if len(anomalies):
+        parts, responsible = (
+            feature_parts(prepared, anomalies),
+            responsibilities(prepared, anomalies),
+        )
+        yield line("features for 80 % of the score", features_needed(parts))
+        yield line("features for 80 % of the responsibility", features_needed(responsible))
 
 
-def mean(lines: list[Line], column: str, **where: str) -> float:
-    """Mean of a column over tables, of means over seeds; only lines that match `where`."""
-    by_table = defaultdict(list)
-    for line in lines:
-        if all(line[name] == value for name, value in where.items()):
-            by_table[line["table"]].append(float(line[column]))
-    return float(np.mean([np.mean(values) for values in by_table.values()]))
+def _warm_up(setting: Setting) -> None:
+    """Compile and prepare what the first explanation needs, which no row should pay for."""
+    why = setting.detector.explain(setting.train[:20])
+    for i in range(len(why)):
+        why.reasons_of(i)
 
 
-def report(lines: list[Line], concise: list[Line], command: str) -> str:
-    """The results as Markdown."""
-    tables = list(dict.fromkeys(str(line["table"]) for line in lines))
-    seeds = sorted({int(line["seed"]) for line in lines})
-    rows = sum(int(line["rows"]) for line in lines if line["method"] == next(iter(METHODS)))
-    text = [
-        "# Explanations of planted errors",
-        "",
-        f"Created by `{command}`: {len(tables)} tables, seeds {seeds}, {rows} planted rows, the "
-        "same for every method. Top-1: how often the most responsible feature is a changed one. "
-        "AUC: ROC-AUC of the ranking of features within a row. Evaluations: rows evaluated with "
-        "the model per explained row (integrated gradients: each with a backward pass). All values "
-        "are means over the tables. Planted rows are test inliers with 1–3 features replaced: out "
-        "of range by 5–50 % of the range, or in range by the one of 200 training values that is "
-        "farthest from the median of the row's 20 nearest training rows. The oracle uses the "
-        "neighbours of the row before planting, which other methods cannot know.",
-        "",
-        "| method | out of range: top-1 | AUC | in range: top-1 | AUC | evaluations per row |",
-        "|---|---|---|---|---|---|",
-    ]
+def planted_tables(data: Path, chosen: list[str] | None) -> dict[str, Path]:
+    """The tables to plant errors in, largest first; says which ones are not in the folder."""
+    files, names = adbench_files(data), FITTING_TABLES if chosen is None else chosen
+    missing = [name for name in names if name not in files]
+    if missing:
+        print(f"not in {data}: {', '.join(missing)}", file=sys.stderr)
+    by_size = sorted(names, key=lambda n: -TABLES[n].n_features if n in TABLES else 0)
+    return {name: files[name] for name in by_size if name in files}
+
+
+def tasks_of(options: argparse.Namespace) -> list[Task]:
+    """What is to be measured; the longest first, so that no process is left with one at the end."""
+    methods = []
     for name in METHODS:
-        cells = [
-            f"{mean(lines, measure, method=name, kind=kind):.3f}"
-            for kind in KINDS
-            for measure in ("top1", "auc")
+        package = missing_package(name)
+        if package:
+            print(f"left out: {name} (the package {package} is not installed)", file=sys.stderr)
+        elif name not in options.without:
+            methods.append(name)
+    settings = {} if options.epochs is None else {"epochs": options.epochs}
+    seeds, n_rows = range(options.seeds), options.rows
+    tasks = []
+    if "diamonds" in options.sections:
+        tasks += [Task("diamonds", "diamonds", seed, n_rows, settings) for seed in seeds]
+    if "planted" in options.sections:
+        tasks += [
+            Task("planted", name, seed, n_rows, settings, path, tuple(methods))
+            for name, path in planted_tables(options.data, options.tables).items()
+            for seed in seeds
         ]
-        evaluations = mean(lines, "evaluations", method=name)
-        text.append(f"| {name} | " + " | ".join(cells) + f" | {evaluations:,.0f} |")
-    shown = list(METHODS)[:3]
-    text += [
-        "",
-        "Top-1 by table, out of range / in range, and how many features make up 80 % of the score "
-        "of the test anomalies, and of their responsibilities:",
-        "",
-        "| table | features | " + " | ".join(shown) + " | 80 % of score | 80 % of resp. |",
-        "|---" * (len(shown) + 4) + "|",
-    ]
-    for table in tables:
-        cells = [
-            " / ".join(
-                f"{mean(lines, 'top1', method=name, kind=kind, table=table):.2f}" for kind in KINDS
-            )
-            for name in shown
-        ]
-        needed = [f"{mean(concise, c, table=table):.1f}" for c in ("score", "responsibilities")]
-        features = next(line["features"] for line in lines if line["table"] == table)
-        text.append(f"| {table} | {features} | " + " | ".join(cells + needed) + " |")
-    score, resp = (mean(concise, column) for column in ("score", "responsibilities"))
-    text += [
-        "",
-        f"On average {score:.1f} of {mean(concise, 'features'):.1f} features make up 80 % of an "
-        f"anomaly's score, and {resp:.1f} make up 80 % of its responsibilities; in the paper, 10.8 "
-        "of 20.",
-        "",
-    ]
-    return "\n".join(text)
+    if "mixed" in options.sections:
+        tasks += [Task("mixed", name, seed, n_rows, settings) for name in MIXED for seed in seeds]
+    return tasks
+
+
+def run(tasks: list[Task], jobs: int, path: Path | None) -> tuple[Lines, list[str]]:
+    """The lines of all tasks, in several processes, and notes on those that failed.
+
+    The lines are also written to a file as they come.
+    """
+    file = None if path is None else LineFile(path)
+    lines, failed = Lines(), []
+    # Each process has one thread: set before NumPy is imported there.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        started = time.perf_counter()
+        running = {pool.submit(measure, task): task for task in tasks}
+        for done in as_completed(running):
+            task = running[done]
+            name = f"{task.section} {task.table}, seed {task.seed}"
+            try:
+                found = done.result()
+            except Exception as error:  # the other tables are measured all the same
+                failed.append(f"not measured: {name}: {error}")
+                continue
+            lines += found
+            if file is not None:
+                file.add(found)
+            print(f"{time.perf_counter() - started:6.0f} s  {name}", file=sys.stderr, flush=True)
+    return lines, failed
 
 
 def main() -> None:
     """Run the benchmark; print and write the report and all single results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
-    parser.add_argument("--tables", nargs="*", default=TABLES)
+    parser.add_argument("--tables", nargs="+", help="of ADBench, instead of all that fit")
+    sections = ["planted", "mixed", "diamonds"]
+    parser.add_argument("--sections", nargs="+", choices=sections, default=sections)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=20, help="planted rows per table, kind, seed")
+    parser.add_argument("--epochs", type=int, help="of the detector, for a quick try")
+    parser.add_argument("--without", nargs="+", choices=list(METHODS), default=[], metavar="METHOD")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with one thread")
+    parser.add_argument("--from-csv", nargs="+", type=Path, help="measure nothing; earlier results")
     parser.add_argument(
         "-o", "--output", type=Path, help="files to write, without suffix (.md and .csv)"
     )
     options = parser.parse_args()
-    if options.data is None:
-        parser.error("give the folder of ADBench tables with --data or DIFFINT_ADBENCH")
-    files = adbench_files(options.data)
-    warnings.simplefilter("ignore")
-    lines: list[Line] = []
-    concise: list[Line] = []
-    for name in options.tables:
-        for seed in range(options.seeds):
-            started = time.perf_counter()
-            found, needed = measure(files[name], seed, options.rows, resolve_jobs(-1))
-            lines += found
-            concise.append(needed)
-            print(f"{name} seed {seed}: {time.perf_counter() - started:.1f} s", file=sys.stderr)
-    text = report(lines, concise, " ".join(["python", *sys.argv]))
+    table_file = None if options.output is None else options.output.with_suffix(".csv")
+    failed: list[str] = []
+    if options.from_csv:
+        lines = read_lines(options.from_csv)
+    else:
+        if options.data is None and "planted" in options.sections:
+            parser.error("give the folder of ADBench tables with --data or DIFFINT_ADBENCH")
+        lines, failed = run(tasks_of(options), options.jobs, table_file)
+    lines = lines.sorted()
+    if table_file is not None:
+        LineFile(table_file).add(lines)
+    text = report(lines, " ".join(["python", *sys.argv]))
     print(text)
-    if options.output:
-        options.output.with_suffix(".md").write_text(text)
-        with options.output.with_suffix(".csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(
-                {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in line.items()}
-                for line in lines
-            )
+    if options.output is not None:
+        options.output.with_suffix(".md").write_text(text, encoding="utf-8")
+    if failed:
+        sys.exit("\n".join(sorted(failed)))
 
 
 if __name__ == "__main__":

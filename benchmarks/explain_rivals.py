@@ -1,61 +1,83 @@
 """Attribution methods compared by `explain_quality.py`, with a common signature.
 
-Each takes a `Setting` and rows (rows, features) and returns attributions of the same shape; the
-most responsible feature has the largest value.
+Each takes a `Setting` and planted rows and returns attributions (rows, features); the most
+responsible feature has the largest value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
+from scipy.stats import rankdata
+from sklearn.ensemble import IsolationForest
 
+from diffint import DiffInt
 from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
 from diffint.core.model import Member
 from diffint.engine.cpu import explain_kernel, score_kernel
+from diffint.explain.local_explanation import LocalExplanation
 from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
+from explain_planting import NEIGHBOURS, Planted, nearest_rows
 
 Matrix = NDArray[np.float64]
 
-NEIGHBOURS = 20
 BACKGROUND_ROWS = 20
 GRADIENT_STEPS = 50
+LENIENT = {"z_outlier": 4.0, "pct_outliers": 0.05}  # OutlierTree: instead of 8 and 0.01
+_FLOOR = 0.05  # of the spread of neighbours, in standard deviations
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A fitted model, its training rows, and the explained rows before planting (`before`)."""
+    """A fitted detector and its training rows; rivals are fitted when they are first needed."""
 
-    prepared: PreparedModel
+    detector: DiffInt
     train: Matrix
-    before: Matrix
-    n_jobs: int
+    seed: int
+
+    @property
+    def prepared(self) -> PreparedModel:
+        return self.detector.prepared
+
+    @cached_property
+    def forest(self) -> IsolationForest:
+        return IsolationForest(random_state=self.seed, n_jobs=1).fit(self.train)
+
+    @cached_property
+    def outlier_tree(self) -> Any:
+        return fit_outlier_tree(named(self.train))
+
+    @cached_property
+    def lenient_outlier_tree(self) -> Any:
+        return fit_outlier_tree(named(self.train), **LENIENT)
 
 
 class Count:
-    """Number of rows evaluated with the network of one member; members: how many there are."""
+    """Number of rows evaluated with all members."""
 
-    def __init__(self, members: int) -> None:
-        self.rows, self.members = 0, members
+    rows = 0
 
 
 @contextmanager
-def counted_rows(members: int) -> Iterator[Count]:
-    """Count every row that scoring passes to a compiled network."""
-    count = Count(members)
+def counted_rows() -> Iterator[Count]:
+    """Count every row that scoring passes to the compiled networks."""
+    count = Count()
     score, explain = score_kernel.score_rows, explain_kernel.explain_rows
 
     def counting(original: Callable[..., None]) -> Callable[..., None]:
         def call(address: int, n_rows: int, *others: Any) -> None:
-            count.rows += n_rows * count.members
+            count.rows += n_rows
             original(address, n_rows, *others)
 
         return call
@@ -67,50 +89,76 @@ def counted_rows(members: int) -> Iterator[Count]:
         score_kernel.score_rows, explain_kernel.explain_rows = score, explain
 
 
-def ours(setting: Setting, rows: Matrix) -> Matrix:
+def order_of_reasons(setting: Setting, planted: Planted) -> Matrix:
+    """The order in which `explain` looks for reasons."""
+    return setting.detector.explain(planted.rows).doubt
+
+
+def reasons_shown(setting: Setting, planted: Planted) -> Matrix:
+    """The features with a reason first, then the others in the order of reasons."""
+    return shown_first(setting.detector.explain(planted.rows))
+
+
+def shown_first(why: LocalExplanation) -> Matrix:
+    """Attributions that rank the features with a reason first, then the others by doubt."""
+    result = np.asarray(rankdata(why.doubt, axis=1), dtype=float)
+    n_features = result.shape[1]
+    for i in range(len(why)):
+        for rank, reason in enumerate(why.reasons_of(i)):
+            result[i, reason.feature] = 2 * n_features - rank
+    return result
+
+
+def responsibility(setting: Setting, planted: Planted) -> Matrix:
     """`diffint.explain.responsibility.responsibilities`."""
-    return responsibilities(setting.prepared, rows, setting.n_jobs)
+    return responsibilities(setting.prepared, planted.rows)
 
 
-def plain_residual(setting: Setting, rows: Matrix) -> Matrix:
+def plain_residual(setting: Setting, planted: Planted) -> Matrix:
     """Each feature's part of the score."""
-    return feature_parts(setting.prepared, rows, setting.n_jobs)
+    return feature_parts(setting.prepared, planted.rows)
 
 
-def kernel_shap(setting: Setting, rows: Matrix) -> Matrix:
-    """KernelSHAP on the anomaly score: default number of samples, k-means background."""
+def kernel_shap(setting: Setting, planted: Planted) -> Matrix:
+    """KernelSHAP on the anomaly score: default number of samples, k-means background.
+
+    For all features: by default shap gives 10 of them a value, whatever its sign, and 0 to the
+    others, so that in wide tables the changed one often ties with those.
+    """
     import shap
 
     n_distinct = len(np.unique(setting.train, axis=0))
     background = shap.kmeans(setting.train, min(BACKGROUND_ROWS, n_distinct))
-    explainer = shap.KernelExplainer(
-        lambda x: anomaly_scores(setting.prepared, x, setting.n_jobs), background
-    )
-    return np.asarray(explainer.shap_values(rows, silent=True))
+    explainer = shap.KernelExplainer(lambda x: anomaly_scores(setting.prepared, x), background)
+    np.random.seed(setting.seed)  # noqa: NPY002 - shap draws from the global state
+    return np.asarray(explainer.shap_values(planted.rows, silent=True, l1_reg=False))
 
 
-def integrated_gradients(setting: Setting, rows: Matrix) -> Matrix:
-    """Integrated gradients of the anomaly score from the median training row, midpoint rule."""
+def integrated_gradients(setting: Setting, planted: Planted) -> Matrix:
+    """Integrated gradients of the score from the median training row, in scaled units."""
     import torch
 
     torch.set_num_threads(1)  # with few rows more threads are slower
     median = np.median(setting.train, axis=0, keepdims=True)
-    total = np.zeros(rows.shape)
+    total = np.zeros(planted.rows.shape)
     for member in setting.prepared.members:
-        end = torch.tensor(member.scaler.transform(rows)[1])
+        end = torch.tensor(member.scaler.transform(planted.rows)[1])
         start = torch.tensor(member.scaler.transform(median)[1])
         sums = torch.zeros_like(end)
-        for step in range(GRADIENT_STEPS):
+        for step in range(GRADIENT_STEPS):  # midpoint rule
             point = start + (end - start) * (step + 0.5) / GRADIENT_STEPS
             point.requires_grad_()
-            _torch_scores(setting.prepared, member, point).sum().backward()
+            torch_scores(setting.prepared, member, point).sum().backward()
             sums += torch.nan_to_num(point.grad)
         total += (sums * (end - start)).numpy() / GRADIENT_STEPS
     return total / len(setting.prepared.members)
 
 
-def _torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
-    """The member's score of scaled, unclipped rows in torch. (rows, features) → (rows,)"""
+def torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
+    """The member's score of scaled, unclipped rows in torch. (rows, features) → (rows,)
+
+    For tables of numbers without missing cells.
+    """
     import torch
     from torch.nn import functional
 
@@ -126,12 +174,59 @@ def _torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
         gain, shift = decoder["norm_gain"], decoder["norm_shift"]
         hidden = functional.layer_norm(hidden, gain.shape, gain, shift, NORM_EPSILON)
     output = torch.relu(hidden) @ decoder["output_weight"] + decoder["output_bias"]
-    return (x - output).abs().mean(dim=1)
+    total = (x - output).abs().sum(dim=1)
+    if len(member.kept_rows):
+        kept, weight = torch.tensor(member.kept_rows), torch.tensor(member.kept_weight)
+        apart = torch.cdist(x * weight.float(), kept.float(), p=1)
+        total = total + member.distance_weight * apart.min(dim=1).values
+    return total / member.scaler.n_seen
 
 
-def ecod_tails(setting: Setting, rows: Matrix) -> Matrix:
+def tree_shap(setting: Setting, planted: Planted) -> Matrix:
+    """TreeSHAP on an isolation forest, whose depths are low for anomalies."""
+    import shap
+
+    return -np.asarray(shap.TreeExplainer(setting.forest).shap_values(planted.rows))
+
+
+def outlier_tree(setting: Setting, planted: Planted) -> Matrix:
+    """1 for the column that OutlierTree names, 0 for all if it names none."""
+    return columns_named(setting.outlier_tree, named(planted.rows))
+
+
+def lenient_outlier_tree(setting: Setting, planted: Planted) -> Matrix:
+    """The same with settings that find more."""
+    return columns_named(setting.lenient_outlier_tree, named(planted.rows))
+
+
+def named(rows: Matrix) -> pd.DataFrame:
+    """The rows as a table with names of columns."""
+    return pd.DataFrame(rows, columns=[f"x{j}" for j in range(rows.shape[1])])
+
+
+def fit_outlier_tree(train: pd.DataFrame, **settings: float) -> Any:
+    """An OutlierTree, with its defaults but for `settings`."""
+    from outliertree import OutlierTree
+
+    tree = OutlierTree(nthreads=1, **settings)
+    tree.fit(_with_categories(train), outliers_print=0)
+    return tree
+
+
+def columns_named(tree: Any, rows: pd.DataFrame) -> Matrix:
+    """1 for the column of each row that the tree names. → (rows, columns)"""
+    found = tree.predict(_with_categories(rows), outliers_print=0)["suspicious_value"]
+    names = [value.get("column") if isinstance(value, dict) else None for value in found]
+    return np.array([[float(name == one) for name in rows.columns] for one in names])
+
+
+def _with_categories(table: pd.DataFrame) -> pd.DataFrame:
+    return table.astype(dict.fromkeys(table.select_dtypes(exclude="number"), "category"))
+
+
+def ecod_tails(setting: Setting, planted: Planted) -> Matrix:
     """−log of the smaller tail probability among the training values and the row's value."""
-    ordered = np.sort(setting.train, axis=0)
+    rows, ordered = planted.rows, np.sort(setting.train, axis=0)
     n_rows = len(ordered)
     result = np.empty(rows.shape)
     for j, column in enumerate(ordered.T):
@@ -141,44 +236,95 @@ def ecod_tails(setting: Setting, rows: Matrix) -> Matrix:
     return result
 
 
-def largest_z(setting: Setting, rows: Matrix) -> Matrix:
+def largest_z(setting: Setting, planted: Planted) -> Matrix:
     """Distance to the mean in standard deviations."""
-    deviation = setting.train.std(axis=0)
-    return np.asarray(
-        np.abs(rows - setting.train.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    )
+    return np.abs(standardised(setting.train, planted.rows)[1])
 
 
-def neighbours(setting: Setting, rows: Matrix) -> Matrix:
+def neighbours(setting: Setting, planted: Planted) -> Matrix:
     """Distance to the median of the nearest training rows, relative to the range."""
-    return _distance_to_neighbours(setting, rows, rows)
+    return _distance_to_neighbours(setting.train, planted.rows, planted.rows)
 
 
-def neighbours_oracle(setting: Setting, rows: Matrix) -> Matrix:
+def neighbours_before(setting: Setting, planted: Planted) -> Matrix:
     """The same with the neighbours of the row before planting."""
-    return _distance_to_neighbours(setting, rows, setting.before)
+    return _distance_to_neighbours(setting.train, planted.rows, planted.before)
 
 
-def _distance_to_neighbours(setting: Setting, rows: Matrix, near: Matrix) -> Matrix:
-    medians, span = neighbour_medians(setting.train, near)
-    return np.abs(rows - medians) / span
-
-
-def neighbour_medians(train: Matrix, rows: Matrix) -> tuple[Matrix, Matrix]:
-    """Medians (rows, features) of each row's nearest training rows; ranges (features,)."""
+def _distance_to_neighbours(train: Matrix, rows: Matrix, near: Matrix) -> Matrix:
     span = np.ptp(train, axis=0)
     span = np.where(span > 0, span, 1.0)
-    index = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(train))).fit(train / span)
-    return np.median(train[index.kneighbors(rows / span, return_distance=False)], axis=1), span
+    medians = np.median(train[nearest_rows(train / span, near / span)], axis=1)
+    return np.asarray(np.abs(rows - medians) / span)
 
 
-METHODS: dict[str, Callable[[Setting, Matrix], Matrix]] = {
-    "responsibilities (ours)": ours,
-    "plain residual": plain_residual,
-    "KernelSHAP": kernel_shap,
-    "integrated gradients": integrated_gradients,
+def neighbours_without(setting: Setting, planted: Planted) -> Matrix:
+    """Distance to the middle of neighbours that are found without the feature."""
+    return deviations_without(*standardised(setting.train, planted.rows))
+
+
+def deviations_without(
+    train: Matrix, rows: Matrix, groups: Sequence[Sequence[int]] | None = None
+) -> Matrix:
+    """Distance of a value from the median of the 20 nearest training rows, over their spread.
+
+    The neighbours of each feature are found without it. The spread is their standard deviation,
+    which found more than the mean absolute deviation did.
+    train, rows: standardised; groups: the columns of each feature, one by default
+    → (rows, features)
+    """
+    groups = groups or [[j] for j in range(train.shape[1])]
+    result = np.empty((len(rows), len(groups)))
+    for i, row in enumerate(rows):
+        squares = (train - row) ** 2
+        total = squares.sum(axis=1)
+        for g, columns in enumerate(groups):
+            apart = total - squares[:, columns].sum(axis=1)
+            near = train[np.argpartition(apart, NEIGHBOURS)[:NEIGHBOURS]][:, columns]
+            median = np.median(near, axis=0)
+            spread = near.std(axis=0).sum() + _FLOOR
+            result[i, g] = np.abs(row[columns] - median).sum() / spread
+    return result
+
+
+def standardised(train: Matrix, rows: Matrix) -> tuple[Matrix, Matrix]:
+    """Both with the training rows' means and standard deviations."""
+    middle, deviation = train.mean(axis=0), train.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    return (train - middle) / deviation, (rows - middle) / deviation
+
+
+Method = Callable[[Setting, Planted], Matrix]
+
+ORDER, SHOWN = "order of reasons (ours)", "reasons shown (ours)"
+KERNEL_SHAP, GRADIENTS, OUTLIER_TREE = "KernelSHAP", "integrated gradients", "OutlierTree"
+WITHOUT = "20 neighbours without the feature"
+METHODS: dict[str, Method] = {
+    ORDER: order_of_reasons,
+    SHOWN: reasons_shown,
+    "responsibility (ours)": responsibility,
+    "plain residual (share)": plain_residual,
+    KERNEL_SHAP: kernel_shap,
+    GRADIENTS: integrated_gradients,
+    "IForest + TreeSHAP": tree_shap,
+    OUTLIER_TREE: outlier_tree,
+    f"{OUTLIER_TREE}, lenient": lenient_outlier_tree,
     "ECOD tails": ecod_tails,
     "largest z-score": largest_z,
     "20 neighbours' median": neighbours,
-    "the same before planting (oracle)": neighbours_oracle,
+    WITHOUT: neighbours_without,
+    "20 neighbours before planting (oracle)": neighbours_before,
 }
+_PACKAGES = {
+    KERNEL_SHAP: "shap",
+    GRADIENTS: "torch",
+    "IForest + TreeSHAP": "shap",
+    OUTLIER_TREE: "outliertree",
+    f"{OUTLIER_TREE}, lenient": "outliertree",
+}
+
+
+def missing_package(method: str) -> str | None:
+    """The package that a method needs and that is not installed."""
+    package = _PACKAGES.get(method)
+    return package if package and importlib.util.find_spec(package) is None else None
