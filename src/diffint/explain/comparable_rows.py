@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ MOST_CANDIDATES = 8  # features that may be in a condition on the range of a fea
 TAIL = 0.02  # share of rows on each side that a range leaves out when conditions are chosen
 NARROWEST = 0.02  # width of a range as a share of the scaled training range, for comparisons
 SHARPER = 1.3  # how much sharper a range must be to be worth a second condition
-_FEWEST_ROWS, _FEWEST_SHARE = 60, 0.2  # comparable rows in a half, or this share of it
+_FEWEST_ROWS, _FEWEST_SHARE = 80, 0.2  # comparable rows in a half, or this share of it
+_FEWEST_MEASURED = 0.75  # of these, comparable rows in the half that measures
 _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
 _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
 _MOST_DOUBTED = 3  # candidates more than needed, in place of those in doubt
@@ -68,7 +70,8 @@ class ComparableRows(Immutable):
     @classmethod
     def of(cls, model: FittedModel) -> ComparableRows | None:
         """The kept rows of all members; None if there are too few."""
-        rows = _kept_rows(model)
+        smallest, largest = training_range(model.features)
+        rows = _kept_rows(model, largest - smallest)
         if len(rows) < 2 * fewest_rows(len(rows) // 2):
             return None
         first, second = rows[::2], rows[1::2]
@@ -76,7 +79,6 @@ class ComparableRows(Immutable):
         scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
         order = np.argsort(scaled, axis=1, kind="stable")
         divisor = np.sqrt(np.maximum(scaled.std(axis=1), 1e-12))
-        smallest, largest = training_range(model.features)
         return cls(
             first,
             second,
@@ -160,20 +162,23 @@ class ComparableRows(Immutable):
         """The reason with these conditions by the second half; None if the value is inside."""
         values = np.sort(self.measuring[inside(self.measuring, conditions), feature])
         n = len(values)
-        if n < fewest_rows(len(self.measuring)) / 2:
+        if n < _FEWEST_MEASURED * fewest_rows(len(self.measuring)):
             return None
+        # Kept rows are rounded: a value that differs less from an end is not outside.
+        span = self.largest[feature] - self.smallest[feature]
+        rounding = 10.0 ** float(_last_digit(value, span))
         for tail in dict.fromkeys(int(share * n) for share in _TAILS):
             lower, upper = float(values[tail]), float(values[n - 1 - tail])
-            if not lower <= value <= upper:
+            if value < lower - rounding or value > upper + rounding:
                 break
         else:
             return None
         support = n + int(inside(self.choosing, conditions).sum())
-        # Of n exchangeable values, a new one lies between two of them with this probability.
-        coverage = (n - 2 * tail - 1) / (n + 1)
+        below = _outside(int((values < lower).sum()), int((values == lower).sum()), n)
+        above = _outside(int((values > upper).sum()), int((values == upper).sum()), n)
         return Reason(
             *(feature, Kind.RANGE, value, np.nan, lower, upper),
-            *(coverage, support, conditions),
+            *(1.0 - below - above, support, conditions),
         )
 
     def _sharpest(
@@ -229,8 +234,18 @@ def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) 
         spread[:, c] = np.mean([scaled[:, part].std(axis=1) for part in parts], axis=0)
     spread[:, ~varies] = np.inf
     np.fill_diagonal(spread, np.inf)
-    count = min(int(varies.sum()), MOST_CANDIDATES + _MOST_DOUBTED)
+    count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + _MOST_DOUBTED)
     return np.argsort(spread, axis=1, kind="stable")[:, :count]
+
+
+def _outside(n_outside: int, n_at_end: int, n: int) -> float:
+    """The share of new values beyond the end of a range, by n values of which some are beyond it.
+
+    Of n exchangeable values, a new one is beyond an end that one of them sets with probability
+    (n_outside + 1) / (n + 1). An end that several have is a value that many rows have, and a new
+    row that has it is inside.
+    """
+    return (n_outside + 1) / (n + 1) if n_at_end == 1 else n_outside / n
 
 
 def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:
@@ -246,17 +261,40 @@ def fewest_rows(n_rows: int) -> int:
     return max(min(_FEWEST_ROWS, int(_FEWEST_SHARE * n_rows)), 5)
 
 
-def _kept_rows(model: FittedModel) -> Array:
-    """The different kept rows of all members in original units, in random order."""
-    parts = []
-    for member in model.members:
+def _kept_rows(model: FittedModel, span: Array) -> Array:
+    """The kept rows of all members in original units, in random order. span: (features,)
+
+    Members keep the same training rows in part. A row that several of them have is taken as often
+    as the member has it that has the most copies of it.
+    """
+    parts, member_of = [], []
+    for place, member in enumerate(model.members):
         weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
-        parts.append(member.scaler.to_original(member.kept_rows / weight))
+        rows = member.scaler.to_original(member.kept_rows / weight)
+        parts.append(_rounded(rows, _last_digit(rows, span)))
+        member_of.append(np.full(len(rows), place))
     rows = np.concatenate(parts)
-    size = np.floor(np.log10(np.maximum(np.abs(rows), 1e-300)))
-    steps = 10.0 ** np.clip(_DIGITS - 1 - size, -300, 300)  # a number's steps in 1
-    rows = np.round(rows * steps) / steps
     whole = model.features.whole
     rows[:, whole] = np.round(rows[:, whole])
-    rows = np.unique(rows, axis=0)  # members keep the same rows of a small table
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    copies = np.zeros((len(first), len(parts)), dtype=np.intp)
+    np.add.at(copies, (which.ravel(), np.concatenate(member_of)), 1)
+    rows = np.repeat(rows[first], copies.max(axis=1), axis=0)
     return np.asarray(rows[np.random.default_rng(0).permutation(len(rows))])
+
+
+def _last_digit(values: Any, span: Any) -> Any:
+    """The exponent of ten of the last digit that a kept value is stored with, about.
+
+    Six digits of the value, or of the training range if that is finer.
+    """
+    size = np.minimum(np.maximum(np.abs(values), 1e-290), np.maximum(span, 1e-290))
+    return np.floor(np.log10(size)) - _DIGITS + 1
+
+
+def _rounded(values: Array, exponent: Array) -> Array:
+    """Values rounded to a power of ten each, to the nearest number that is written so."""
+    down, up = 10.0 ** np.maximum(exponent, 0), 10.0 ** np.maximum(-exponent, 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.round(values * up / down) * down / up
+    return np.where(np.isfinite(rounded), rounded, values)
