@@ -2,9 +2,10 @@
 
 A value is doubted if rows that agree with the *rest* of the row have other values. These are found
 among the kept rows, without the feature itself, so that a wrong value does not choose its own
-company. The doubt is the distance of the value from the middle of their values, in units of their
-spread, times a power of the value's responsibility and its share of the score. Values beyond all
-training values come first. Measured in docs/results/explain_quality.md.
+company. The deviation is the distance of the value from the middle of their values, in units of
+their spread. The doubt is the product of the deviation, the value's responsibility and the root of
+its share of the score, larger for values beyond all training values. Measured in
+docs/results/explain_quality.md.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ N_COMPARED = 4  # features of a row that are compared
 _MOST_ROWS = 256  # kept rows of a member among which the nearest are found
 _MOST_OF_KEPT = 1 / 3  # of few kept rows, the nearest are at most this share
 _FLOOR = 0.2  # added to the spread, in standard deviations of the kept rows
-_LEAST_DEVIATION, _LEAST_RESPONSIBILITY, _LEAST_SHARE = 0.1, 1e-3, 1e-3
-_POWER = 0.7  # of responsibility and share, which say nearly the same
-_BEYOND = 10.0  # factor for values beyond all training values
+_LARGE_DEVIATION = 6.0  # larger ones count little more: their neighbours happen to agree closely
+_LEAST_DEVIATION, _LEAST_SHARE = 0.1, 1e-3
+_BEYOND_WEIGHT, _MOST_BEYOND = 20.0, 0.45  # of a value beyond training values, in training ranges
 _BLOCK_ROWS = 256
 
 
@@ -43,17 +44,19 @@ def doubts(
     if not len(prepared.model.members[0].kept_rows):
         return responsibility
     smallest, largest = training_range(prepared.model.features)
-    with np.errstate(invalid="ignore"):
-        beyond = (x < smallest) | (x > largest)
-    found = (
-        (responsibility + _LEAST_RESPONSIBILITY) * (share + _LEAST_SHARE)
-    ) ** _POWER * np.where(beyond, _BEYOND, 1.0)
+    span = np.where(largest > smallest, largest - smallest, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        beyond = np.maximum(np.maximum(smallest - x, x - largest) / span, 0.0)
+    beyond = np.nan_to_num(np.minimum(beyond, _MOST_BEYOND))
+    found = responsibility * np.sqrt(share + _LEAST_SHARE)
+    found *= 1 + _BEYOND_WEIGHT * beyond
     # Only the foremost are compared, which takes most of the time.
     n_compared = min(N_COMPARED, x.shape[1])
     each = np.arange(len(x))[:, None]
     wanted = np.argpartition(-found, n_compared - 1, axis=1)[:, :n_compared]
     deviation = np.zeros(x.shape)
     deviation[each, wanted] = deviations(prepared, x, wanted, n_jobs)
+    deviation /= 1 + deviation / _LARGE_DEVIATION
     found *= deviation + _LEAST_DEVIATION
     return np.asarray(np.where(responsibility > 0, found, 0.0))
 
