@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
+    from .explain.pattern_set import PatternSet
 
 # PyOD sets the threshold from the training scores, so these two settings do not apply.
 _SHARED = [s for s in SETTINGS.values() if s.name not in ("false_positive_rate", "calibration")]
@@ -29,8 +30,8 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 `fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
 
-`explain`, `nearest_normal`, `match`, `explain_global` and `p_values` are those of `DiffInt`, with
-PyOD's `threshold_`; everything else that `DiffInt` can do is available from `detector_`.
+`explain`, `nearest_normal`, `match`, `explain_global`, `patterns` and `p_values` are those of
+`DiffInt`, with PyOD's `threshold_`; everything else that `DiffInt` can do is available from `detector_`.
 
 Parameters
 ----------
@@ -148,6 +149,10 @@ decision_scores_, threshold_, labels_
     def explain_global(self) -> GlobalExplanation:
         """What the model learned: importance of features, ranges of patterns and their coverage."""
         return self._fitted().explain_global()
+
+    def patterns(self, max_patterns: int = 20, max_conditions: int = 5) -> PatternSet:
+        """The model on one page: a few patterns of normal rows with a few conditions each."""
+        return self._fitted().patterns(max_patterns, max_conditions)
 
     def p_values(self, X: Any) -> NDArray[np.float64]:
         """The share of training rows that score at least as high; optimistic, with a warning."""

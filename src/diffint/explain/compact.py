@@ -1,0 +1,277 @@
+"""A few short patterns that describe the rows of a model: how they are found and chosen.
+
+A compact pattern is a box in at most a few features. A set of them describes a row in nats, cell
+by cell: a cell costs the logarithm of the width of the range that describes it, and more the
+farther it lies outside; without a pattern, the width of the whole range. A pattern describes the
+cells of a row if that makes them cheaper together. So the description length of normal rows is
+what patterns are mined by (minimum description length, with a price for every pattern and
+condition), and that of any row tells how far it is from what the patterns say.
+
+Several sets are mined from the model's rows; chosen is the one whose description lengths are in
+the order of the model's scores, on rows that are made for that purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+Array = NDArray[np.float64]
+
+_OUTSIDE = 0.1  # quantiles at both sides of a range
+_FEWEST_ROWS = 5  # that a pattern is mined from
+_PRIOR_ROWS = 3.0  # rows of average spread that are added to those of a pattern
+_WHOLE_WIDTH = 2.2  # of the range of all rows, in scaled units, with what lies a little beyond
+_WHOLE_TAIL = 0.1  # how fast a cell costs more outside that range
+_SEEDS = 40  # places where a pattern may start
+_STEPS = 6  # of improving a pattern
+_CLUSTER_STEPS = 50
+_SOFTNESS = 0.05  # what the tail of a cluster's box has besides its spread
+_SPREAD_LIMIT = 0.02  # smallest spread of a feature
+
+
+class Box(NamedTuple):
+    """Ranges of a few features, in scaled units; all arrays have the shape (conditions,).
+
+    tail: distance outside the range that costs one nat.
+    """
+
+    features: NDArray[np.intp]
+    lower: Array
+    upper: Array
+    tail: Array
+
+
+class Rows(NamedTuple):
+    """Scaled rows (rows, features) to mine, and what is known of all of them.
+
+    spread: (features,) mean distance from the median; weight: (features,) of differences between
+    rows; varies: (features,) whether a feature has several values.
+    """
+
+    scaled: Array
+    spread: Array
+    weight: Array
+    varies: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scaled: Array, weight: Array) -> Rows:
+        spread = np.abs(scaled - np.median(scaled, axis=0)).mean(axis=0) + _SPREAD_LIMIT
+        return cls(scaled, spread, weight, np.ptp(scaled, axis=0) > 0)
+
+
+def cell_costs(scaled: Array, boxes: list[Box]) -> Array:
+    """The description length of every cell, in nats. scaled: (rows, features) → the same shape
+
+    Patterns are tried in their order, and one that describes the cells of its features better than
+    what came before takes them over. Close calls are shared, so that there are no jumps. A missing
+    cell costs nothing and decides nothing.
+    """
+    costs = _whole_costs(scaled)
+    for box in boxes:
+        before = costs[:, box.features]
+        after = _box_costs(scaled[:, box.features], box)
+        better = np.nansum(before - after, axis=1)
+        share = 0.5 * (1.0 + np.tanh(better / 2))[:, None]
+        costs[:, box.features] = share * after + (1.0 - share) * before
+    return np.nan_to_num(costs)
+
+
+def _whole_costs(scaled: Array) -> Array:
+    return np.log(_WHOLE_WIDTH) + np.maximum(np.abs(scaled) - 1.0, 0.0) / _WHOLE_TAIL
+
+
+def _box_costs(scaled: Array, box: Box) -> Array:
+    """Cost of the cells (rows, conditions) in the ranges of a box."""
+    outside = np.maximum(box.lower - scaled, 0.0) + np.maximum(scaled - box.upper, 0.0)
+    return np.asarray(np.log(box.upper - box.lower + 2 * box.tail) + outside / box.tail)
+
+
+def choose_boxes(
+    rows: Rows,
+    centers: Array,
+    judged: Array,
+    scores: Array,
+    max_patterns: int,
+    max_conditions: int,
+) -> list[Box]:
+    """The set of boxes whose description lengths agree best with the model's scores.
+
+    centers: (centers, features) scaled places to start from; judged: (rows, features) scaled rows
+    to describe; scores: (rows,) theirs.
+    """
+    best: list[Box] = []
+    best_agreement = -np.inf
+    for boxes in _candidates(rows, centers, max_patterns, max_conditions):
+        if not boxes:
+            continue
+        lengths = cell_costs(judged, boxes).sum(axis=1)
+        agreement = float(np.nan_to_num(spearmanr(lengths, scores)[0], nan=-1.0))
+        if agreement > best_agreement:
+            best, best_agreement = boxes, agreement
+    if not best:  # nothing varies
+        features = np.arange(min(max_conditions, rows.scaled.shape[1]))
+        best = [_only(_box_of(rows, np.arange(len(rows.scaled)), _SOFTNESS), features)]
+    return best
+
+
+def _candidates(
+    rows: Rows, centers: Array, max_patterns: int, max_conditions: int
+) -> Iterator[list[Box]]:
+    for shares, softness in (
+        ((1.0, 0.5, 0.25, 0.1, 0.05), 0.03),
+        ((0.1, 0.05), 0.1),
+        ((0.3,), 0.1),
+    ):
+        rng = np.random.default_rng(0)
+        yield _mined(rows, centers, max_patterns, max_conditions, shares, softness, rng)
+    for n_views in (2, 4, 5, 8):
+        if n_views > max_patterns:
+            continue
+        for together in (False, True):
+            for seed in (0, 1):
+                rng = np.random.default_rng(seed)
+                yield _clustered(rows, max_patterns, max_conditions, n_views, together, rng)
+
+
+def _box_of(rows: Rows, members: NDArray[np.intp], softness: float) -> Box:
+    """The box of some rows in every feature; softness: what the tail has besides the spread."""
+    scaled, count = rows.scaled[members], len(members)
+    lower, upper = np.quantile(scaled, [_OUTSIDE, 1.0 - _OUTSIDE], axis=0)
+    spread = ((upper - lower) / 2 * count + rows.spread * _PRIOR_ROWS) / (count + _PRIOR_ROWS)
+    return Box(np.arange(scaled.shape[1]), lower, upper, spread / 2 + softness)
+
+
+def _only(box: Box, features: NDArray[np.intp]) -> Box:
+    return Box(*(array[features] for array in box))
+
+
+def _mined(
+    rows: Rows,
+    centers: Array,
+    max_patterns: int,
+    max_conditions: int,
+    shares: tuple[float, ...],
+    softness: float,
+    rng: np.random.Generator,
+) -> list[Box]:
+    """Patterns mined one after the other, each the one that shortens the description most.
+
+    A pattern starts with the rows nearest to a center (a share of all rows); then the conditions
+    that gain most are chosen for these rows, and the rows for which the conditions gain, in turn.
+    Every condition costs log(rows) nats, and so does the pattern: the price of its two ends.
+    """
+    scaled, n_rows = rows.scaled, len(rows.scaled)
+    costs = _whole_costs(scaled)
+    price = np.log(n_rows)
+    boxes: list[Box] = []
+    while len(boxes) < max_patterns:
+        best_gain, best = 0.0, None
+        chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
+        for i, center in enumerate(centers[chosen]):
+            distance = np.abs(scaled - center) @ rows.weight
+            count = min(max(int(n_rows * shares[i % len(shares)]), _FEWEST_ROWS), n_rows)
+            members = np.argpartition(distance, count - 1)[:count]
+            last = 0.0
+            for _ in range(_STEPS):
+                whole = _box_of(rows, members, softness)
+                gains = costs - _box_costs(scaled, whole)
+                by_feature = np.where(rows.varies, gains[members].sum(axis=0) - price, 0.0)
+                features = np.argsort(-by_feature, kind="stable")[:max_conditions]
+                features = np.sort(features[by_feature[features] > 0])
+                by_row = gains[:, features].sum(axis=1)
+                members = np.flatnonzero(by_row > 0)
+                if len(features) == 0 or len(members) < _FEWEST_ROWS:
+                    break
+                gain = by_row[members].sum() - price * (len(features) + 1)
+                if gain <= last:
+                    break
+                last = gain
+                if gain > best_gain:
+                    best_gain, best = gain, _only(whole, features)
+        if best is None:
+            break
+        boxes.append(best)
+        after = _box_costs(scaled[:, best.features], best)
+        gains = (costs[:, best.features] - after).sum(axis=1)
+        taken = np.flatnonzero(gains > 0)
+        costs[np.ix_(taken, best.features)] = after[taken]
+    return boxes
+
+
+def _clustered(
+    rows: Rows,
+    max_patterns: int,
+    max_conditions: int,
+    n_views: int,
+    together: bool,
+    rng: np.random.Generator,
+) -> list[Box]:
+    """Patterns of a few views: in each, the boxes of clusters of the rows in some features.
+
+    together: whether the features of a view are those that go together, else they are drawn.
+    """
+    weighted = rows.scaled * rows.weight
+    boxes: list[Box] = []
+    for features in _views(rows, weighted, max_conditions, n_views, together, rng):
+        n_clusters = min(max_patterns // n_views, len(weighted) // _FEWEST_ROWS)
+        if n_clusters < 1:
+            break
+        cluster = _clusters(weighted[:, features], n_clusters, rng)
+        for k in range(n_clusters):
+            members = np.flatnonzero(cluster == k)
+            if len(members) >= 3:
+                boxes.append(_only(_box_of(rows, members, _SOFTNESS), features))
+    return boxes
+
+
+def _clusters(points: Array, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The cluster of each point: k-means, from centers that are drawn far apart. → (points,)"""
+    centers = points[[int(rng.integers(len(points)))]]
+    distance = ((points - centers[0]) ** 2).sum(axis=1)
+    while len(centers) < count and distance.sum() > 0:
+        drawn = int(rng.choice(len(points), p=distance / distance.sum()))
+        centers = np.vstack([centers, points[drawn]])
+        distance = np.minimum(distance, ((points - points[drawn]) ** 2).sum(axis=1))
+    cluster = np.zeros(len(points), dtype=np.intp)
+    for _ in range(_CLUSTER_STEPS):
+        before = cluster
+        cluster = ((points[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        if (cluster == before).all():
+            break
+        for k in np.unique(cluster):
+            centers[k] = points[cluster == k].mean(axis=0)
+    return cluster
+
+
+def _views(
+    rows: Rows,
+    weighted: Array,
+    max_conditions: int,
+    n_views: int,
+    together: bool,
+    rng: np.random.Generator,
+) -> Iterator[NDArray[np.intp]]:
+    varying = rng.permutation(np.flatnonzero(rows.varies))
+    size = min(max_conditions, len(varying))
+    if not size:
+        return
+    if not together:
+        for _ in range(n_views):
+            yield np.sort(varying[:size])
+            varying = np.roll(varying, -size)
+        return
+    alike = np.abs(np.corrcoef(weighted[:, varying], rowvar=False)).reshape(len(varying), -1)
+    used = np.zeros(len(varying))
+    for _ in range(n_views):
+        view = [int(used.argmin())]
+        while len(view) < size:
+            likeness = alike[view].mean(axis=0) - 0.5 * used
+            likeness[view] = -np.inf
+            view.append(int(likeness.argmax()))
+        used[view] += 1.0
+        yield np.sort(varying[view])
