@@ -31,7 +31,8 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 `contamination`. The other parameters are those of `DiffInt`.
 
 `explain`, `nearest_normal`, `match`, `explain_global`, `patterns` and `p_values` are those of
-`DiffInt`, with PyOD's `threshold_`; everything else that `DiffInt` can do is available from `detector_`.
+`DiffInt`, with PyOD's `threshold_`; everything else that `DiffInt` can do is available from
+`detector_`.
 
 Parameters
 ----------

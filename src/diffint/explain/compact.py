@@ -25,10 +25,13 @@ Array = NDArray[np.float64]
 _OUTSIDE = 0.1  # quantiles at both sides of a range
 _FEWEST_ROWS = 5  # that a pattern is mined from
 _PRIOR_ROWS = 3.0  # rows of average spread that are added to those of a pattern
-_WHOLE_WIDTH = 2.2  # of the range of all rows, in scaled units, with what lies a little beyond
+_WHOLE_WIDTH = 2.0  # of the range of all rows, in scaled units
 _WHOLE_TAIL = 0.1  # how fast a cell costs more outside that range
 _SEEDS = 40  # places where a pattern may start
 _STEPS = 6  # of improving a pattern
+_ROUNDS = 2  # of mining and pruning
+_HARD_OUTSIDE, _HARD_TAIL = 0.01, 0.02  # of a range with hard ends
+_AGREES = 0.02  # difference of rank correlations that does not count
 _CLUSTER_STEPS = 50
 _SOFTNESS = 0.05  # what the tail of a cluster's box has besides its spread
 _SPREAD_LIMIT = 0.02  # smallest spread of a feature
@@ -78,11 +81,11 @@ def cell_costs(scaled: Array, boxes: list[Box]) -> Array:
         better = np.nansum(before - after, axis=1)
         share = 0.5 * (1.0 + np.tanh(better / 2))[:, None]
         costs[:, box.features] = share * after + (1.0 - share) * before
-    return np.nan_to_num(costs)
+    return np.asarray(np.nan_to_num(costs))
 
 
 def _whole_costs(scaled: Array) -> Array:
-    return np.log(_WHOLE_WIDTH) + np.maximum(np.abs(scaled) - 1.0, 0.0) / _WHOLE_TAIL
+    return np.asarray(np.log(_WHOLE_WIDTH) + np.maximum(np.abs(scaled) - 1.0, 0.0) / _WHOLE_TAIL)
 
 
 def _box_costs(scaled: Array, box: Box) -> Array:
@@ -102,17 +105,18 @@ def choose_boxes(
     """The set of boxes whose description lengths agree best with the model's scores.
 
     centers: (centers, features) scaled places to start from; judged: (rows, features) scaled rows
-    to describe; scores: (rows,) theirs.
+    to describe; scores: (rows,) theirs. The set with the shortest description of the rows is
+    chosen if none agrees clearly better.
     """
-    best: list[Box] = []
-    best_agreement = -np.inf
+    found = []
     for boxes in _candidates(rows, centers, max_patterns, max_conditions):
-        if not boxes:
-            continue
         lengths = cell_costs(judged, boxes).sum(axis=1)
-        agreement = float(np.nan_to_num(spearmanr(lengths, scores)[0], nan=-1.0))
-        if agreement > best_agreement:
-            best, best_agreement = boxes, agreement
+        agreement = spearmanr(lengths, scores)[0] if boxes else np.nan
+        found.append((float(np.nan_to_num(agreement, nan=-1.0)), boxes))
+    most, best = max(found, key=lambda one: one[0])
+    agreement, shortest = found[0]
+    if agreement >= most - _AGREES:
+        best = shortest
     if not best:  # nothing varies
         features = np.arange(min(max_conditions, rows.scaled.shape[1]))
         best = [_only(_box_of(rows, np.arange(len(rows.scaled)), _SOFTNESS), features)]
@@ -122,13 +126,12 @@ def choose_boxes(
 def _candidates(
     rows: Rows, centers: Array, max_patterns: int, max_conditions: int
 ) -> Iterator[list[Box]]:
-    for shares, softness in (
-        ((1.0, 0.5, 0.25, 0.1, 0.05), 0.03),
-        ((0.1, 0.05), 0.1),
-        ((0.3,), 0.1),
+    for shares, softness, tells in (
+        ((0.3, 0.1, 0.05), 0.03, True),
+        ((1.0, 0.5, 0.25, 0.1, 0.05), 0.03, False),
+        ((0.1, 0.05), 0.1, False),
     ):
-        rng = np.random.default_rng(0)
-        yield _mined(rows, centers, max_patterns, max_conditions, shares, softness, rng)
+        yield _mined(rows, centers, max_patterns, max_conditions, shares, softness, tells)
     for n_views in (2, 4, 5, 8):
         if n_views > max_patterns:
             continue
@@ -147,7 +150,20 @@ def _box_of(rows: Rows, members: NDArray[np.intp], softness: float) -> Box:
 
 
 def _only(box: Box, features: NDArray[np.intp]) -> Box:
-    return Box(*(array[features] for array in box))
+    ends = (array[features] for array in (box.lower, box.upper, box.tail))
+    return Box(box.features[features], *ends)
+
+
+class Mined(NamedTuple):
+    """A box that shortens the description of the rows.
+
+    gain: by how much, in nats; odds: what a row must gain to use the box, if it uses no other, and
+    if it does.
+    """
+
+    gain: float
+    box: Box
+    odds: Array
 
 
 def _mined(
@@ -157,50 +173,147 @@ def _mined(
     max_conditions: int,
     shares: tuple[float, ...],
     softness: float,
-    rng: np.random.Generator,
+    tells: bool,
 ) -> list[Box]:
     """Patterns mined one after the other, each the one that shortens the description most.
 
-    A pattern starts with the rows nearest to a center (a share of all rows); then the conditions
-    that gain most are chosen for these rows, and the rows for which the conditions gain, in turn.
-    Every condition costs log(rows) nats, and so does the pattern: the price of its two ends.
+    A pattern starts with the rows nearest to a center (a share of all rows). When no other pattern
+    gains anything, each is taken out in turn and put back only as far as it is still needed beside
+    the others, and there may be room for more.
+
+    tells: whether the description tells which rows use a pattern. If so, the rows are described by
+    as few patterns as possible; if not, by more of them, which say more about each.
     """
-    scaled, n_rows = rows.scaled, len(rows.scaled)
-    costs = _whole_costs(scaled)
-    price = np.log(n_rows)
-    boxes: list[Box] = []
-    while len(boxes) < max_patterns:
-        best_gain, best = 0.0, None
-        chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
-        for i, center in enumerate(centers[chosen]):
-            distance = np.abs(scaled - center) @ rows.weight
-            count = min(max(int(n_rows * shares[i % len(shares)]), _FEWEST_ROWS), n_rows)
-            members = np.argpartition(distance, count - 1)[:count]
-            last = 0.0
-            for _ in range(_STEPS):
-                whole = _box_of(rows, members, softness)
-                gains = costs - _box_costs(scaled, whole)
-                by_feature = np.where(rows.varies, gains[members].sum(axis=0) - price, 0.0)
-                features = np.argsort(-by_feature, kind="stable")[:max_conditions]
-                features = np.sort(features[by_feature[features] > 0])
-                by_row = gains[:, features].sum(axis=1)
-                members = np.flatnonzero(by_row > 0)
-                if len(features) == 0 or len(members) < _FEWEST_ROWS:
-                    break
-                gain = by_row[members].sum() - price * (len(features) + 1)
-                if gain <= last:
-                    break
-                last = gain
-                if gain > best_gain:
-                    best_gain, best = gain, _only(whole, features)
-        if best is None:
+    n_rows = len(rows.scaled)
+    rng = np.random.default_rng(0)
+    mined: list[Mined] = []
+    for _ in range(_ROUNDS if tells else 1):
+        while len(mined) < max_patterns:
+            now = _described(rows.scaled, mined)
+            best: Mined | None = None
+            chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
+            for place, center in enumerate(centers[chosen]):
+                distance = np.abs(rows.scaled - center) @ rows.weight
+                count = min(max(int(n_rows * shares[place % len(shares)]), _FEWEST_ROWS), n_rows)
+                members = np.argpartition(distance, count - 1)[:count]
+                grown = _grown(rows, now, members, max_conditions, softness, tells)
+                if grown and (best is None or grown.gain > best.gain):
+                    best = grown
+            if best is None:
+                break
+            mined.append(best)
+        if not tells:
             break
-        boxes.append(best)
-        after = _box_costs(scaled[:, best.features], best)
-        gains = (costs[:, best.features] - after).sum(axis=1)
-        taken = np.flatnonzero(gains > 0)
-        costs[np.ix_(taken, best.features)] = after[taken]
-    return boxes
+        for one in list(mined):
+            mined = [other for other in mined if other is not one]
+            now = _described(rows.scaled, mined)
+            members = np.flatnonzero(_uses(rows.scaled, now, one)[0])
+            grown = _grown(rows, now, members, max_conditions, softness, tells)
+            if grown:
+                mined.append(grown)
+    # Short tails tell rows apart that belong to a pattern; long ones, how far others are from it.
+    return [_with_long_tails(one.box, softness) for one in mined]
+
+
+def _with_long_tails(box: Box, softness: float) -> Box:
+    return box._replace(tail=np.maximum(box.tail, (box.upper - box.lower) / 4 + softness))
+
+
+class Described(NamedTuple):
+    """What the cells cost (rows, features), and whether rows use any pattern (rows,)."""
+
+    costs: Array
+    used: NDArray[np.bool_]
+
+
+def _described(scaled: Array, mined: list[Mined]) -> Described:
+    """The description of rows by patterns, each cell by one or none."""
+    now = Described(_whole_costs(scaled), np.zeros(len(scaled), dtype=bool))
+    for one in mined:
+        uses, after = _uses(scaled, now, one)
+        now.costs[np.ix_(uses, one.box.features)] = after[uses]
+        now.used[uses] = True
+    return now
+
+
+def _uses(scaled: Array, now: Described, one: Mined) -> tuple[NDArray[np.bool_], Array]:
+    """Which rows use a pattern (rows,), and what its cells then cost (rows, conditions)."""
+    after = _box_costs(scaled[:, one.box.features], one.box)
+    gain = (now.costs[:, one.box.features] - after).sum(axis=1)
+    return gain > one.odds[now.used.astype(np.intp)], after
+
+
+def _grown(
+    rows: Rows,
+    now: Described,
+    members: NDArray[np.intp],
+    max_conditions: int,
+    softness: float,
+    tells: bool,
+) -> Mined | None:
+    """A pattern that starts with some rows; None if there is none that shortens the description.
+
+    The conditions that gain most are chosen for these rows, then the rows for which the conditions
+    gain, in turn. Every condition costs log(rows) nats, and so does the pattern: about the price of
+    two ends.
+    """
+    n_rows = len(rows.scaled)
+    price = np.log(n_rows)
+    best: Mined | None = None
+    for _ in range(_STEPS):
+        if len(members) < _FEWEST_ROWS:
+            break
+        whole = _box_of(rows, members, softness)
+        if tells:
+            whole = _with_hard_ends(rows, members, whole)
+        gains = now.costs - _box_costs(rows.scaled, whole)
+        by_feature = np.where(rows.varies, gains[members].sum(axis=0) - price, 0.0)
+        features = np.argsort(-by_feature, kind="stable")[:max_conditions]
+        features = np.sort(features[by_feature[features] > 0])
+        by_row = gains[:, features].sum(axis=1)
+        odds = _odds(now.used, members) if tells else np.zeros(2)
+        members = np.flatnonzero(by_row > odds[now.used.astype(np.intp)])
+        told = _told(now.used, members) if tells else 0.0
+        gain = float(by_row[members].sum() - told - price * (len(features) + 1))
+        if gain <= (best.gain if best else 0.0):
+            break
+        best = Mined(gain, _only(whole, features), odds)
+    return best
+
+
+def _shares(used: NDArray[np.bool_], members: NDArray[np.intp]) -> list[tuple[int, float]]:
+    """Of rows that use no other pattern, and of rows that do: their number, and members' share."""
+    return [
+        (int(kind.sum()), float(kind[members].sum() / max(kind.sum(), 1))) for kind in (~used, used)
+    ]
+
+
+def _told(used: NDArray[np.bool_], members: NDArray[np.intp]) -> float:
+    """Nats to tell which rows use a pattern."""
+    return float(
+        -sum(
+            count * p * np.log(p)
+            for count, share in _shares(used, members)
+            for p in (share, 1.0 - share)
+            if p > 0
+        )
+    )
+
+
+def _odds(used: NDArray[np.bool_], members: NDArray[np.intp]) -> Array:
+    """How many nats a row must gain to use a pattern that the members use. → (2,)"""
+    shares = np.clip([share for _, share in _shares(used, members)], 1e-3, 1.0 - 1e-3)
+    return np.asarray(np.maximum(np.log(1.0 - shares) - np.log(shares), 0.0))
+
+
+def _with_hard_ends(rows: Rows, members: NDArray[np.intp], soft: Box) -> Box:
+    """The same box with ranges of nearly all rows and short tails, where that is a shorter code."""
+    scaled = rows.scaled[members]
+    lower, upper = np.quantile(scaled, [_HARD_OUTSIDE, 1.0 - _HARD_OUTSIDE], axis=0)
+    hard = soft._replace(lower=lower, upper=upper, tail=np.full(len(lower), _HARD_TAIL))
+    shorter = _box_costs(scaled, hard).sum(axis=0) < _box_costs(scaled, soft).sum(axis=0)
+    lower, upper, tail = (np.where(shorter, *ends) for ends in zip(hard[1:], soft[1:], strict=True))
+    return Box(soft.features, lower, upper, tail)
 
 
 def _clustered(

@@ -18,7 +18,7 @@ from ..score.prepared import PreparedModel
 from ..score.scoring import anomaly_scores
 from ..tables.frames import read_rows
 from .compact import Box, Rows, cell_costs, choose_boxes
-from .constraints import values_between
+from .constraints import training_range, values_between
 from .stored_rows import artificial_rows, stored_rows, unit_centers
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _FEWEST_CHOOSING = 30
 _ARTIFICIAL_ROWS = 1_500
 _FLAGGED_RATE = 0.05  # artificial rows that score above this share of normal rows are anomalies
 _NARROWEST = 1e-3  # half-width of a range that can still be widened, in scaled units
+_ROUNDING = 4e-6  # float32 error of a scaled value, twice
+_FINEST = 0.02  # a range is rounded as one of this share of the training range if it is narrower
 _STEPS_PER_WIDTH = 50  # ranges are rounded to at least so many steps
 
 
@@ -202,8 +204,9 @@ def find_patterns(
     rows, kept = stored_rows(model)
     n_choosing = min(max(int(len(rows) * _CHOOSING_SHARE), _FEWEST_CHOOSING), _MOST_CHOOSING)
     n_choosing = min(n_choosing, len(rows) - 1)
-    choosing, measuring = rows[:n_choosing], rows[n_choosing:]
-    judged = artificial_rows(model, choosing, _ARTIFICIAL_ROWS, seed=0)
+    # A single row, of which all others are copies, does both.
+    choosing, measuring = rows[:n_choosing] if n_choosing else rows, rows[n_choosing:]
+    judged = artificial_rows(model, choosing, _ARTIFICIAL_ROWS, seed=0, kinds=1)
     weight = model.members[0].kept_weight.astype(np.float64)
     mined = Rows.of(np.nan_to_num(scaled_rows(scaler, choosing)), weight)
     centers = np.clip(np.nan_to_num(unit_centers(model)[0]), scaler.lower, scaler.upper)
@@ -228,8 +231,8 @@ def find_patterns(
         upper=ranges[2],
         coverage=_means(within),
         anomalies_outside=1.0 - _means(anomalies_within),
-        set_coverage=float(_means(within.any(axis=1))),
-        set_anomalies_outside=float(1.0 - _means(anomalies_within.any(axis=1))),
+        set_coverage=float(_means(np.asarray(within.any(axis=1)))),
+        set_anomalies_outside=float(1.0 - _means(np.asarray(anomalies_within.any(axis=1)))),
         n_measured=len(measuring),
         n_anomalies=len(anomalies),
         kept=kept,
@@ -255,8 +258,8 @@ def inside(x: NDArray[Any], has_condition: Mask, lower: Array, upper: Array) -> 
     return found
 
 
-def _means(inside: Mask) -> Any:
-    return inside.mean(axis=0) if len(inside) else np.full(inside.shape[1:], np.nan)
+def _means(within: NDArray[Any]) -> Any:
+    return within.mean(axis=0) if len(within) else np.full(within.shape[1:], np.nan)
 
 
 def _readable_ranges(
@@ -270,17 +273,21 @@ def _readable_ranges(
     has_condition = np.zeros((len(boxes), n_features), dtype=bool)
     lower, upper = np.full((2, len(boxes), n_features), np.nan)
     factor = _covering_factor(boxes, measured)
+    smallest, largest = training_range(model.features)
+    span = largest - smallest
     scaler = model.members[0].scaler
     for k, box in enumerate(boxes):
         middle, half = (box.lower + box.upper) / 2, _half_width(box)
         has_condition[k, box.features] = True
         for ends, side in ((lower, -1.0), (upper, 1.0)):
             scaled = np.zeros(n_features)
-            scaled[box.features] = middle + side * factor * half
+            scaled[box.features] = middle + side * (factor * half + _ROUNDING)
             ends[k, box.features] = scaler.to_original(scaled)[box.features]
         for j in box.features:
-            whole = bool(model.features.whole[j]) or j in model.categories
-            lower[k, j], upper[k, j] = _rounded(lower[k, j], upper[k, j], whole)
+            if model.features.whole[j] or j in model.categories:
+                lower[k, j], upper[k, j] = _whole_ends(lower[k, j], upper[k, j])
+            else:
+                lower[k, j], upper[k, j] = _round_ends(lower[k, j], upper[k, j], span[j])
     for j, count in model.kinds.n_values.items():
         lower[:, j] = np.clip(lower[:, j], 0, count - 1)
         upper[:, j] = np.clip(upper[:, j], 0, count - 1)
@@ -307,22 +314,23 @@ def _covering_factor(boxes: list[Box], measured: Array) -> float:
     return float(np.sort(needed)[rank - 1])
 
 
-def _rounded(lower: float, upper: float, whole: bool) -> tuple[float, float]:
-    """A range with round ends that contains the range, or whole numbers inside it."""
-    if whole:
-        first, last = np.ceil(lower - 1e-9), np.floor(upper + 1e-9)
-        if first > last:
-            first = last = np.round((lower + upper) / 2)
-        return float(first) + 0.0, float(last) + 0.0
-    width = upper - lower
-    if not width > 0 or not np.isfinite(width):
-        return lower, upper
+def _whole_ends(lower: float, upper: float) -> tuple[float, float]:
+    """The first and the last whole number of a range, or the nearest one if it has none."""
+    first, last = np.ceil(lower), np.floor(upper)
+    if first > last:
+        first = last = np.round((lower + upper) / 2)
+    return float(first) + 0.0, float(last) + 0.0  # turns −0.0 into 0.0
+
+
+def _round_ends(lower: float, upper: float, span: float) -> tuple[float, float]:
+    """Round numbers just outside a range. span: width of the training range"""
+    width = max(upper - lower, _FINEST * span)
+    if not (width > 0 and np.isfinite(width)):
+        return lower, upper  # a constant, or a range without end
     places = int(-np.floor(np.log10(width / _STEPS_PER_WIDTH)))
-    step = 10.0 ** (-places)
+    step = 10.0**-places
     low, up = np.floor(lower / step), np.ceil(upper / step)
-    if max(abs(low), abs(up)) > 1e15:  # the ends have no digit at this place
+    if not max(abs(low), abs(up)) < 1e15:  # the ends have no digit at this place
         return lower, upper
-    # Rounded again, as 3 · 0.1 is not 0.3.
-    ends = (float(round(end * step, max(places, 0))) + 0.0 for end in (low, up))
-    low_end, up_end = ends
-    return low_end, up_end
+    # Written and read again, as 3 · 0.1 is not 0.3.
+    return tuple(float(f"{end * step:.{max(places, 0)}f}") + 0.0 for end in (low, up))  # type: ignore[return-value]

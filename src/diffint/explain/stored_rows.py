@@ -26,18 +26,22 @@ class StoredRows(NamedTuple):
 
 
 def stored_rows(model: FittedModel) -> StoredRows:
-    """The different training rows that the members keep, in a random order that is always the same.
+    """The training rows that the members keep, in a random order that is always the same.
 
-    If none are kept, rows are drawn from the boxes of the patterns instead, each as often as there
-    were training rows in its box.
+    A row that several members keep is taken once. Equal rows of one member are different training
+    rows. If none are kept, rows are drawn from the boxes of the patterns instead, from each as often
+    as there were training rows in it.
     """
     rng = np.random.default_rng(0)
     if model.n_kept_rows:
-        members = [m for m in model.members if len(m.kept_rows)]
-        rows = np.concatenate([m.scaler.to_original(m.kept_rows / m.kept_weight) for m in members])
-        scaled = model.members[0].scaler.scaled(rows)
-        first = np.unique(np.round(np.nan_to_num(scaled) / _SAME), axis=0, return_index=True)[1]
-        rows = rows[np.sort(first)]
+        kept = [m.scaler.to_original(m.kept_rows / m.kept_weight) for m in model.members]
+        rows = np.concatenate(kept)
+        member = np.repeat(np.arange(len(kept)), [len(one) for one in kept])
+        rounded = np.round(np.nan_to_num(model.members[0].scaler.scaled(rows)) / _SAME)
+        _, first, which = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        counts = np.zeros((len(first), len(kept)), dtype=np.intp)
+        np.add.at(counts, (which.ravel(), member), 1)
+        rows = np.repeat(rows[first], counts.max(axis=1), axis=0)
     else:
         rows = np.concatenate([_drawn_rows(m, rng, len(model.members)) for m in model.members])
     rows = _as_in_training(model, rows)
@@ -62,16 +66,18 @@ def _as_in_training(model: FittedModel, rows: Array) -> Array:
     return rows
 
 
-def artificial_rows(model: FittedModel, rows: Array, count: int, seed: int) -> Array:
+def artificial_rows(
+    model: FittedModel, rows: Array, count: int, seed: int, kinds: int = 3
+) -> Array:
     """Rows made from training rows, some of which are anomalies; the score tells which. (count, d)
 
-    In a third of them, some cells are those of other rows; a third lie half-way between two rows;
-    in a third some cells have any value of the range, or a little beyond it.
+    There are up to three kinds, equally many of each: some cells are those of other rows; the row
+    lies half-way between two rows; some cells have any value of the range, or a little beyond it.
     """
     rng = np.random.default_rng(seed)
     n_rows, n_features = rows.shape
     base = rows[rng.integers(n_rows, size=count)]
-    kind = rng.integers(3, size=(count, 1))
+    kind = rng.integers(kinds, size=(count, 1))
     replaced = rng.random((count, n_features)) < rng.choice(_SHARES, size=(count, 1))
     replaced[np.arange(count), rng.integers(n_features, size=count)] = True
     others = rows[rng.integers(n_rows, size=(count, n_features)), np.arange(n_features)]

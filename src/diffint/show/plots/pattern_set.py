@@ -38,7 +38,8 @@ def pattern_set_plot(patterns: PatternSet) -> Figure:
     """
     n_patterns = len(patterns)
     used = np.flatnonzero(patterns.has_condition.any(axis=0))
-    used = used[np.argsort(-patterns.has_condition[:, used].sum(axis=0), kind="stable")]
+    # Features of one pattern stand together.
+    used = used[np.argsort(patterns.has_condition[:, used].argmax(axis=0), kind="stable")]
     width = max(WIDTH, 2.6 + _CELL * n_patterns)
     figure = new_figure(max(1.6 + _CELL * len(used), 2.2), width)
     ax = figure.subplots()
