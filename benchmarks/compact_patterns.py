@@ -202,8 +202,8 @@ def report(lines: list[dict[str, Any]], jaccards: dict[str, float], options: Any
         "",
         "Created by `python benchmarks/compact_patterns.py --data FOLDER --out "
         f"docs/results/compact_patterns --seeds {options.seeds} --planted {options.planted}`; "
-        "every run is in `compact_patterns.csv`. At most 20 patterns of at most 5 conditions. The method "
-        "and the measures are described at the top of the script, and what the sets are in "
+        "every run is in `compact_patterns.csv`. At most 20 patterns of at most 5 conditions. The "
+        "method and the measures are described at the top of the script, and what the sets are in "
         "[The model on one page](../patterns.md).",
         "",
         "## Against what was aimed at",

@@ -7,13 +7,11 @@ cells of a row if that makes them cheaper together. So the description length of
 what patterns are mined by (minimum description length, with a price for every pattern and
 condition), and that of any row tells how far it is from what the patterns say.
 
-Several sets are mined from the model's rows; chosen is the one whose description lengths are in
-the order of the model's scores, on rows that are made for that purpose.
+Nothing here depends on chance: the places where patterns start are drawn, but always the same ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +20,6 @@ from scipy.stats import spearmanr
 
 Array = NDArray[np.float64]
 
-_OUTSIDE = 0.1  # quantiles at both sides of a range
 _FEWEST_ROWS = 5  # that a pattern is mined from
 _PRIOR_ROWS = 3.0  # rows of average spread that are added to those of a pattern
 _WHOLE_WIDTH = 2.0  # of the range of all rows, in scaled units
@@ -31,10 +28,27 @@ _SEEDS = 40  # places where a pattern may start
 _STEPS = 6  # of improving a pattern
 _ROUNDS = 2  # of mining and pruning
 _HARD_OUTSIDE, _HARD_TAIL = 0.01, 0.02  # of a range with hard ends
-_AGREES = 0.02  # difference of rank correlations that does not count
-_CLUSTER_STEPS = 50
-_SOFTNESS = 0.05  # what the tail of a cluster's box has besides its spread
+_SETS = 3  # of many patterns, of which one is chosen
+_AGREES = 0.05  # difference of rank correlations that does not count
 _SPREAD_LIMIT = 0.02  # smallest spread of a feature
+
+
+class Way(NamedTuple):
+    """A way of mining.
+
+    tells: whether the description tells which rows use a pattern. outside: share of rows at either
+    side of a range; softness: what the tail of a range has besides its spread; shares: of all rows,
+    that a pattern starts with.
+    """
+
+    tells: bool
+    outside: float
+    softness: float
+    shares: tuple[float, ...]
+
+
+_FEW = Way(True, 0.1, 0.03, (0.3, 0.1, 0.05))
+_MANY = Way(False, 0.2, 0.1, (0.1, 0.05))
 
 
 class Box(NamedTuple):
@@ -102,51 +116,44 @@ def choose_boxes(
     max_patterns: int,
     max_conditions: int,
 ) -> list[Box]:
-    """The set of boxes whose description lengths agree best with the model's scores.
+    """The boxes of the few patterns that describe the rows, or of more of them if that says more.
+
+    Several sets are mined. In the first the description tells which rows use a pattern, so it has
+    as few patterns as possible; in the others it does not, so they have more patterns, which say
+    more about each row. Of these, the one whose description lengths agree best with the order of
+    the model's scores is chosen. The first is chosen if it has at most a quarter of the patterns
+    that there may be and agrees nearly as well.
 
     centers: (centers, features) scaled places to start from; judged: (rows, features) scaled rows
-    to describe; scores: (rows,) theirs. The set with the shortest description of the rows is
-    chosen if none agrees clearly better.
+    to describe; scores: (rows,) theirs.
     """
-    found = []
-    for boxes in _candidates(rows, centers, max_patterns, max_conditions):
-        lengths = cell_costs(judged, boxes).sum(axis=1)
-        agreement = spearmanr(lengths, scores)[0] if boxes else np.nan
-        found.append((float(np.nan_to_num(agreement, nan=-1.0)), boxes))
-    most, best = max(found, key=lambda one: one[0])
-    agreement, shortest = found[0]
-    if agreement >= most - _AGREES:
-        best = shortest
-    if not best:  # nothing varies
+    limits = max_patterns, max_conditions
+    few = _mined(rows, centers, *limits, _FEW)
+    sets = [_mined(rows, centers, *limits, _MANY, seed) for seed in range(_SETS)]
+    agreements = [_agreement(boxes, judged, scores) for boxes in sets]
+    many = sets[int(np.argmax(agreements))]
+    if len(few) <= max_patterns / 4 or not many:
+        many = few if _agreement(few, judged, scores) >= max(agreements) - _AGREES else many
+    if not many:  # nothing varies
         features = np.arange(min(max_conditions, rows.scaled.shape[1]))
-        best = [_only(_box_of(rows, np.arange(len(rows.scaled)), _SOFTNESS), features)]
-    return best
+        many = [_only(_box_of(rows, np.arange(len(rows.scaled)), _FEW), features)]
+    return many
 
 
-def _candidates(
-    rows: Rows, centers: Array, max_patterns: int, max_conditions: int
-) -> Iterator[list[Box]]:
-    for shares, softness, tells in (
-        ((0.3, 0.1, 0.05), 0.03, True),
-        ((1.0, 0.5, 0.25, 0.1, 0.05), 0.03, False),
-        ((0.1, 0.05), 0.1, False),
-    ):
-        yield _mined(rows, centers, max_patterns, max_conditions, shares, softness, tells)
-    for n_views in (2, 4, 5, 8):
-        if n_views > max_patterns:
-            continue
-        for together in (False, True):
-            for seed in (0, 1):
-                rng = np.random.default_rng(seed)
-                yield _clustered(rows, max_patterns, max_conditions, n_views, together, rng)
+def _agreement(boxes: list[Box], judged: Array, scores: Array) -> float:
+    """Rank correlation of description lengths with scores; −1 if there is none."""
+    lengths = cell_costs(judged, boxes).sum(axis=1)
+    if not boxes or np.ptp(lengths) == 0 or np.ptp(scores) == 0:
+        return -1.0
+    return float(spearmanr(lengths, scores)[0])
 
 
-def _box_of(rows: Rows, members: NDArray[np.intp], softness: float) -> Box:
-    """The box of some rows in every feature; softness: what the tail has besides the spread."""
+def _box_of(rows: Rows, members: NDArray[np.intp], way: Way) -> Box:
+    """The box of some rows in every feature."""
     scaled, count = rows.scaled[members], len(members)
-    lower, upper = np.quantile(scaled, [_OUTSIDE, 1.0 - _OUTSIDE], axis=0)
+    lower, upper = np.quantile(scaled, [way.outside, 1.0 - way.outside], axis=0)
     spread = ((upper - lower) / 2 * count + rows.spread * _PRIOR_ROWS) / (count + _PRIOR_ROWS)
-    return Box(np.arange(scaled.shape[1]), lower, upper, spread / 2 + softness)
+    return Box(np.arange(scaled.shape[1]), lower, upper, spread / 2 + way.softness)
 
 
 def _only(box: Box, features: NDArray[np.intp]) -> Box:
@@ -171,48 +178,46 @@ def _mined(
     centers: Array,
     max_patterns: int,
     max_conditions: int,
-    shares: tuple[float, ...],
-    softness: float,
-    tells: bool,
+    way: Way,
+    seed: int = 0,
 ) -> list[Box]:
     """Patterns mined one after the other, each the one that shortens the description most.
 
     A pattern starts with the rows nearest to a center (a share of all rows). When no other pattern
     gains anything, each is taken out in turn and put back only as far as it is still needed beside
     the others, and there may be room for more.
-
-    tells: whether the description tells which rows use a pattern. If so, the rows are described by
-    as few patterns as possible; if not, by more of them, which say more about each.
     """
     n_rows = len(rows.scaled)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     mined: list[Mined] = []
-    for _ in range(_ROUNDS if tells else 1):
+    for _ in range(_ROUNDS if way.tells else 1):
         while len(mined) < max_patterns:
             now = _described(rows.scaled, mined)
             best: Mined | None = None
             chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
             for place, center in enumerate(centers[chosen]):
                 distance = np.abs(rows.scaled - center) @ rows.weight
-                count = min(max(int(n_rows * shares[place % len(shares)]), _FEWEST_ROWS), n_rows)
+                count = min(
+                    max(int(n_rows * way.shares[place % len(way.shares)]), _FEWEST_ROWS), n_rows
+                )
                 members = np.argpartition(distance, count - 1)[:count]
-                grown = _grown(rows, now, members, max_conditions, softness, tells)
+                grown = _grown(rows, now, members, max_conditions, way)
                 if grown and (best is None or grown.gain > best.gain):
                     best = grown
             if best is None:
                 break
             mined.append(best)
-        if not tells:
+        if not way.tells:
             break
         for one in list(mined):
             mined = [other for other in mined if other is not one]
             now = _described(rows.scaled, mined)
             members = np.flatnonzero(_uses(rows.scaled, now, one)[0])
-            grown = _grown(rows, now, members, max_conditions, softness, tells)
+            grown = _grown(rows, now, members, max_conditions, way)
             if grown:
                 mined.append(grown)
     # Short tails tell rows apart that belong to a pattern; long ones, how far others are from it.
-    return [_with_long_tails(one.box, softness) for one in mined]
+    return [_with_long_tails(one.box, way.softness) for one in mined]
 
 
 def _with_long_tails(box: Box, softness: float) -> Box:
@@ -248,8 +253,7 @@ def _grown(
     now: Described,
     members: NDArray[np.intp],
     max_conditions: int,
-    softness: float,
-    tells: bool,
+    way: Way,
 ) -> Mined | None:
     """A pattern that starts with some rows; None if there is none that shortens the description.
 
@@ -263,17 +267,17 @@ def _grown(
     for _ in range(_STEPS):
         if len(members) < _FEWEST_ROWS:
             break
-        whole = _box_of(rows, members, softness)
-        if tells:
+        whole = _box_of(rows, members, way)
+        if way.tells:
             whole = _with_hard_ends(rows, members, whole)
         gains = now.costs - _box_costs(rows.scaled, whole)
         by_feature = np.where(rows.varies, gains[members].sum(axis=0) - price, 0.0)
         features = np.argsort(-by_feature, kind="stable")[:max_conditions]
         features = np.sort(features[by_feature[features] > 0])
         by_row = gains[:, features].sum(axis=1)
-        odds = _odds(now.used, members) if tells else np.zeros(2)
+        odds = _odds(now.used, members) if way.tells else np.zeros(2)
         members = np.flatnonzero(by_row > odds[now.used.astype(np.intp)])
-        told = _told(now.used, members) if tells else 0.0
+        told = _told(now.used, members) if way.tells else 0.0
         gain = float(by_row[members].sum() - told - price * (len(features) + 1))
         if gain <= (best.gain if best else 0.0):
             break
@@ -314,77 +318,3 @@ def _with_hard_ends(rows: Rows, members: NDArray[np.intp], soft: Box) -> Box:
     shorter = _box_costs(scaled, hard).sum(axis=0) < _box_costs(scaled, soft).sum(axis=0)
     lower, upper, tail = (np.where(shorter, *ends) for ends in zip(hard[1:], soft[1:], strict=True))
     return Box(soft.features, lower, upper, tail)
-
-
-def _clustered(
-    rows: Rows,
-    max_patterns: int,
-    max_conditions: int,
-    n_views: int,
-    together: bool,
-    rng: np.random.Generator,
-) -> list[Box]:
-    """Patterns of a few views: in each, the boxes of clusters of the rows in some features.
-
-    together: whether the features of a view are those that go together, else they are drawn.
-    """
-    weighted = rows.scaled * rows.weight
-    boxes: list[Box] = []
-    for features in _views(rows, weighted, max_conditions, n_views, together, rng):
-        n_clusters = min(max_patterns // n_views, len(weighted) // _FEWEST_ROWS)
-        if n_clusters < 1:
-            break
-        cluster = _clusters(weighted[:, features], n_clusters, rng)
-        for k in range(n_clusters):
-            members = np.flatnonzero(cluster == k)
-            if len(members) >= 3:
-                boxes.append(_only(_box_of(rows, members, _SOFTNESS), features))
-    return boxes
-
-
-def _clusters(points: Array, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The cluster of each point: k-means, from centers that are drawn far apart. → (points,)"""
-    centers = points[[int(rng.integers(len(points)))]]
-    distance = ((points - centers[0]) ** 2).sum(axis=1)
-    while len(centers) < count and distance.sum() > 0:
-        drawn = int(rng.choice(len(points), p=distance / distance.sum()))
-        centers = np.vstack([centers, points[drawn]])
-        distance = np.minimum(distance, ((points - points[drawn]) ** 2).sum(axis=1))
-    cluster = np.zeros(len(points), dtype=np.intp)
-    for _ in range(_CLUSTER_STEPS):
-        before = cluster
-        cluster = ((points[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-        if (cluster == before).all():
-            break
-        for k in np.unique(cluster):
-            centers[k] = points[cluster == k].mean(axis=0)
-    return cluster
-
-
-def _views(
-    rows: Rows,
-    weighted: Array,
-    max_conditions: int,
-    n_views: int,
-    together: bool,
-    rng: np.random.Generator,
-) -> Iterator[NDArray[np.intp]]:
-    varying = rng.permutation(np.flatnonzero(rows.varies))
-    size = min(max_conditions, len(varying))
-    if not size:
-        return
-    if not together:
-        for _ in range(n_views):
-            yield np.sort(varying[:size])
-            varying = np.roll(varying, -size)
-        return
-    alike = np.abs(np.corrcoef(weighted[:, varying], rowvar=False)).reshape(len(varying), -1)
-    used = np.zeros(len(varying))
-    for _ in range(n_views):
-        view = [int(used.argmin())]
-        while len(view) < size:
-            likeness = alike[view].mean(axis=0) - 0.5 * used
-            likeness[view] = -np.inf
-            view.append(int(likeness.argmax()))
-        used[view] += 1.0
-        yield np.sort(varying[view])

@@ -29,8 +29,8 @@ def stored_rows(model: FittedModel) -> StoredRows:
     """The training rows that the members keep, in a random order that is always the same.
 
     A row that several members keep is taken once. Equal rows of one member are different training
-    rows. If none are kept, rows are drawn from the boxes of the patterns instead, from each as often
-    as there were training rows in it.
+    rows. If none are kept, rows are drawn from the boxes of the patterns instead, from each as
+    often as there were training rows in it.
     """
     rng = np.random.default_rng(0)
     if model.n_kept_rows:
