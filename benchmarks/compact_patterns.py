@@ -70,6 +70,11 @@ def plant(seed: int) -> tuple[NDArray[np.float64], list[Conditions]]:
     return rows, rectangles
 
 
+def planted_seeds(count: int) -> range:
+    """Seeds that nothing was tried on."""
+    return range(200, 200 + count)
+
+
 def condition_scores(found: list[Conditions], planted: list[Conditions]) -> dict[str, float]:
     """Precision, recall and F1 of the conditions that were found."""
     right_of: list[set[int]] = [set() for _ in planted]
@@ -289,7 +294,7 @@ def report(lines: list[dict[str, Any]], jaccards: dict[str, float], options: Any
 
 
 def _planted_conditions(count: int) -> float:
-    return float(np.mean([sum(map(len, plant(seed)[1])) for seed in range(count)]))
+    return float(np.mean([sum(map(len, plant(seed)[1])) for seed in planted_seeds(count)]))
 
 
 def main() -> None:
@@ -305,7 +310,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     files = adbench_files(Path(options.data))
     lines: list[dict[str, Any]] = []
-    for seed in range(options.planted):
+    for seed in planted_seeds(options.planted):
         lines += measure_planted(seed)
     jaccards = {}
     for name in options.tables:

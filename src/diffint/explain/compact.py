@@ -183,9 +183,10 @@ def _mined(
 ) -> list[Box]:
     """Patterns mined one after the other, each the one that shortens the description most.
 
-    A pattern starts with the rows nearest to a center (a share of all rows). When no other pattern
-    gains anything, each is taken out in turn and put back only as far as it is still needed beside
-    the others, and there may be room for more.
+    A pattern starts with the rows nearest to a center (a share of all rows), or, where it is told
+    which rows use a pattern, with those that use none. When no other pattern gains anything, each
+    is taken out in turn and put back only as far as it is still needed beside the others, and there
+    may be room for more.
     """
     n_rows = len(rows.scaled)
     rng = np.random.default_rng(seed)
@@ -195,12 +196,13 @@ def _mined(
             now = _described(rows.scaled, mined)
             best: Mined | None = None
             chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
+            starts = [np.flatnonzero(~now.used)] if way.tells else []
             for place, center in enumerate(centers[chosen]):
                 distance = np.abs(rows.scaled - center) @ rows.weight
-                count = min(
-                    max(int(n_rows * way.shares[place % len(way.shares)]), _FEWEST_ROWS), n_rows
-                )
-                members = np.argpartition(distance, count - 1)[:count]
+                share = way.shares[place % len(way.shares)]
+                count = min(max(int(n_rows * share), _FEWEST_ROWS), n_rows)
+                starts.append(np.argpartition(distance, count - 1)[:count])
+            for members in starts:
                 grown = _grown(rows, now, members, max_conditions, way)
                 if grown and (best is None or grown.gain > best.gain):
                     best = grown
