@@ -36,6 +36,7 @@ def main() -> None:
         "constraint_bars": constraint_bars(learned, model.features),
         "waterfall": waterfall(why, int(np.argmax(why.score))),
         "importance_heat_map": importance_heat_map(learned),
+        "pattern_set": detector.patterns().plot(),
         "score_histogram": score_histogram(
             why.score, why.threshold, labels, model.calibration.scores
         ),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
+    from .explain.pattern_set import PatternSet
     from .fit.pipeline import Split
     from .score.prepared import PreparedModel
 
@@ -350,6 +351,20 @@ array([ 1, -1])
 
         check_is_fitted(self, "model_")
         return explain_model(self.model_)
+
+    def patterns(self, max_patterns: int = 20, max_conditions: int = 5) -> PatternSet:
+        """The model on one page: a few patterns of normal rows with a few conditions each.
+
+        Parameters
+        ----------
+        max_patterns : int, default=20
+            Largest number of patterns.
+        max_conditions : int, default=5
+            Largest number of conditions of a pattern, each on another feature.
+        """
+        from .explain.pattern_set import find_patterns
+
+        return find_patterns(self.prepared, max_patterns, max_conditions, resolve_jobs(self.n_jobs))
 
     def explain(self, X: Any) -> LocalExplanation:
         """Why rows score as they do: nearest pattern, violated ranges, responsible features."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
+    from .explain.pattern_set import PatternSet
 
 # PyOD sets the threshold from the training scores, so these two settings do not apply.
 _SHARED = [s for s in SETTINGS.values() if s.name not in ("false_positive_rate", "calibration")]
@@ -32,8 +33,8 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 `fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
 
-`explain`, `nearest_normal`, `match`, `explain_global`, `report` and `p_values` are those of
-`DiffInt`, with PyOD's `threshold_`; everything else is available from `detector_`.
+`explain`, `nearest_normal`, `match`, `explain_global`, `patterns`, `report` and `p_values` are those
+of `DiffInt`, with PyOD's `threshold_`; everything else is available from `detector_`.
 
 Parameters
 ----------
@@ -164,6 +165,10 @@ decision_scores_, threshold_, labels_
         detector, threshold = self._fitted(), float(self.threshold_)
         rate = float((detector.model_.calibration.scores > threshold).mean())
         return detector._report(X, path, max_rows, kept, threshold, rate)
+
+    def patterns(self, max_patterns: int = 20, max_conditions: int = 5) -> PatternSet:
+        """The model on one page: a few patterns of normal rows with a few conditions each."""
+        return self._fitted().patterns(max_patterns, max_conditions)
 
     def p_values(self, X: Any) -> NDArray[np.float64]:
         """The share of training rows that score at least as high; optimistic, with a warning."""

@@ -20,8 +20,8 @@ from ..core.kinds import CYCLES, TimeColumn
 Array = NDArray[np.float64]
 
 _ISO_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
-_WEEKDAYS = (*("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),)
-_MONTHS = (
+WEEKDAYS = (*("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),)
+MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
@@ -224,8 +224,8 @@ def _parts(times: NDArray[np.datetime64]) -> dict[str, NDArray[np.object_]]:
     return {
         "hour": hours[hour],
         # The first day of 1970 was a Thursday.
-        "weekday": np.array(_WEEKDAYS, dtype=object)[(days.astype(np.int64) + 3) % 7],
-        "month": np.array(_MONTHS, dtype=object)[month],
+        "weekday": np.array(WEEKDAYS, dtype=object)[(days.astype(np.int64) + 3) % 7],
+        "month": np.array(MONTHS, dtype=object)[month],
     }
 
 

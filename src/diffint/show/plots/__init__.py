@@ -6,6 +6,7 @@ All numbers are those of the explanation's data frames. Importing this package i
 
 from .boxes import box_projection, constraint_bars
 from .heat_map import importance_heat_map
+from .pattern_set import pattern_set_plot
 from .rows import waterfall
 from .scores import bound_versus_error, score_histogram
 
@@ -14,6 +15,7 @@ __all__ = [
     "box_projection",
     "constraint_bars",
     "importance_heat_map",
+    "pattern_set_plot",
     "score_histogram",
     "waterfall",
 ]

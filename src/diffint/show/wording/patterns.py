@@ -1,0 +1,90 @@
+"""Texts about a compact set of patterns."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ...core.formatting import counted, exact_number, percent, shown_name
+from ...explain.pattern_set import PatternSet
+from .ranges import range_text, values_text
+
+
+def condition_text(patterns: PatternSet, pattern: int, feature: int) -> str:
+    """A range such as ``12–15.5``, ``exactly 3`` or ``one of Ideal, Premium``."""
+    lower, upper = patterns.lower[pattern, feature], patterns.upper[pattern, feature]
+    if feature in patterns.categories:
+        return values_text(patterns.categories[feature], lower, upper)
+    low, up = exact_number(lower), exact_number(upper)
+    if lower == upper:
+        return f"exactly {low}"
+    return range_text(lower, upper, low, up, binds_below=True, binds_above=True)
+
+
+def pattern_heading(patterns: PatternSet, pattern: int) -> str:
+    """``Pattern 3: 41 % of normal rows inside, 78 % of anomalies outside``"""
+    outside = ""
+    if patterns.n_anomalies:
+        outside = f", {percent(patterns.anomalies_outside[pattern])} of anomalies outside"
+    inside = percent(patterns.coverage[pattern])
+    return f"Pattern {pattern + 1}: {inside} of normal rows inside{outside}"
+
+
+def summary(patterns: PatternSet) -> str:
+    """What all patterns do together, and on which rows that was measured."""
+    if not len(patterns):
+        return "No pattern was found."
+    n_used = int(patterns.has_condition.any(axis=0).sum())
+    rows = counted(patterns.n_measured, "training row" if patterns.kept else "row")
+    source = (
+        f"measured on {rows} that did not choose the patterns"
+        if patterns.kept
+        else f"estimated on {rows} drawn from the model's boxes, since it keeps no training rows"
+    )
+    anomalies = ""
+    if patterns.n_anomalies:
+        anomalies = (
+            f" Of {counted(patterns.n_anomalies, 'artificial anomaly')}, "
+            f"{percent(patterns.set_anomalies_outside)} are outside all patterns."
+        )
+    return (
+        f"{counted(len(patterns), 'pattern')} with "
+        f"{counted(int(patterns.has_condition.sum()), 'condition')} on {n_used} of "
+        f"{counted(len(patterns.feature_names), 'feature')}. "
+        f"{percent(patterns.set_coverage)} of normal rows are inside at least one pattern "
+        f"({source}).{anomalies}"
+    )
+
+
+def set_text(patterns: PatternSet) -> str:
+    """The summary and all patterns, one condition per line."""
+    lines = [summary(patterns)]
+    for k in range(len(patterns)):
+        features = patterns.conditions(k)
+        names = [shown_name(patterns.feature_names[j]) for j in features]
+        width = max(map(len, names))
+        lines += ["", pattern_heading(patterns, k)]
+        lines += [
+            f"  {name:<{width}}  {condition_text(patterns, k, j)}"
+            for name, j in zip(names, features, strict=True)
+        ]
+    return "\n".join(lines)
+
+
+def set_html(patterns: PatternSet) -> str:
+    """The same as a table for notebooks."""
+    rows = []
+    for k in range(len(patterns)):
+        conditions = "<br>".join(
+            f"{escape(shown_name(patterns.feature_names[j]))}: "
+            f"{escape(condition_text(patterns, k, j))}"
+            for j in patterns.conditions(k)
+        )
+        outside = percent(patterns.anomalies_outside[k]) if patterns.n_anomalies else ""
+        cells = (str(k + 1), conditions, percent(patterns.coverage[k]), outside)
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = ("pattern", "conditions", "normal rows inside", "anomalies outside")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    return (
+        f"<p>{escape(summary(patterns))}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )

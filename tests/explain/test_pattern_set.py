@@ -1,0 +1,219 @@
+"""Compact sets of patterns: what they cover, what they state, and how they are written."""
+
+import dataclasses
+import pickle
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+
+from diffint import DiffInt, InputError
+
+QUICK = {"random_state": 0, "epochs": 40, "n_units": 60, "n_members": 3}
+
+
+def planted(n_rows=600, seed=0):
+    """Rows in one of two rectangles, of two and three features; the other features say nothing."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0, 100, size=(n_rows, 6))
+    first = np.arange(n_rows) % 2 == 0
+    rows[first, 0] = rng.uniform(10, 25, size=first.sum())
+    rows[first, 1] = rng.uniform(60, 80, size=first.sum())
+    rows[~first, 2] = rng.uniform(70, 90, size=(~first).sum())
+    rows[~first, 3] = rng.uniform(5, 20, size=(~first).sum())
+    rows[~first, 4] = rng.uniform(40, 55, size=(~first).sum())
+    return rows
+
+
+def make_orders(n_rows=500, seed=0):
+    """Prices that depend on the kind of goods, with a count, a time, and missing cells."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["book", "wine", "o'clock"], n_rows)
+    price = np.where(kind == "book", 15, np.where(kind == "wine", 60, 200))
+    frame = pd.DataFrame(
+        {
+            "kind": kind,
+            'price "net"': price * rng.lognormal(0, 0.1, n_rows),
+            "count": rng.poisson(3, n_rows),
+            "sold": pd.Timestamp("2024-03-01")
+            + pd.to_timedelta(rng.uniform(0, 40 * 24, n_rows) // 0.5 * 0.5, unit="h"),
+            "weight": rng.normal(5, 1, n_rows),
+        }
+    )
+    frame.loc[rng.random(n_rows) < 0.1, "weight"] = np.nan
+    frame.loc[rng.random(n_rows) < 0.05, "kind"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def rectangles():
+    return DiffInt(**QUICK).fit(planted()).patterns()
+
+
+@pytest.fixture(scope="module")
+def orders():
+    return DiffInt(**QUICK).fit(make_orders()).patterns(max_patterns=8, max_conditions=3)
+
+
+def test_planted_rectangles_are_found(rectangles):
+    found = [set(np.flatnonzero(one).tolist()) for one in rectangles.has_condition]
+    assert sorted(map(sorted, found)) == [[0, 1], [2, 3, 4]]
+    first = rectangles.to_frame().query("feature == 'x0'").iloc[0]
+    assert first["lower"] == pytest.approx(10, abs=1.5)
+    assert first["upper"] == pytest.approx(25, abs=1.5)
+
+
+def test_stated_coverage_is_that_of_new_rows(rectangles):
+    new = planted(4_000, seed=1)
+    assert rectangles.covers(new).mean() == pytest.approx(rectangles.set_coverage, abs=0.05)
+    each = rectangles.inside(new).mean(axis=0)
+    np.testing.assert_allclose(each, rectangles.coverage, atol=0.07)
+    assert 0.85 < rectangles.set_coverage <= 1.0
+
+
+def test_rows_outside_all_patterns_are_far(rectangles):
+    new = planted(500, seed=1)
+    anomalies = np.random.default_rng(2).uniform(0, 100, size=(500, 6))
+    labels = np.repeat([0, 1], 500)
+    distance = rectangles.distance(np.vstack([new, anomalies]))
+    assert roc_auc_score(labels, distance) > 0.9
+    assert abs(distance[:500].mean()) < 1.0
+    assert rectangles.covers(anomalies).mean() < 0.2
+
+
+def test_a_set_keeps_its_limits(orders):
+    assert 1 <= len(orders) <= 8
+    assert (orders.has_condition.sum(axis=1) <= 3).all()
+    frame = orders.to_frame()
+    assert len(frame) == orders.has_condition.sum()
+    assert set(frame["pattern"]) == set(range(1, len(orders) + 1))
+
+
+def test_the_same_model_gives_the_same_set(tmp_path):
+    detector = DiffInt(**QUICK).fit(make_orders())
+    one = detector.patterns()
+    detector.save(tmp_path / "model")
+    other = DiffInt.load(tmp_path / "model").patterns()
+    np.testing.assert_array_equal(one.lower, other.lower)
+    np.testing.assert_array_equal(one.coverage, other.coverage)
+
+
+def test_a_set_cannot_be_changed(rectangles):
+    with pytest.raises(ValueError, match="read-only"):
+        rectangles.lower[0, 0] = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        rectangles.kept = False
+    copy = pickle.loads(pickle.dumps(rectangles))
+    assert not copy.upper.flags.writeable
+
+
+def test_missing_values_meet_every_condition(rectangles):
+    rows = np.full((1, 6), np.nan)
+    assert rectangles.covers(rows).all()
+    assert rectangles.distance(rows) == 0.0
+
+
+def test_texts_name_every_condition(orders):
+    text, page = orders.text(), orders._repr_html_()
+    assert text.count("Pattern ") == len(orders)
+    assert page.count("<tr>") == len(orders) + 1
+    assert "did not choose the patterns" in text
+    assert repr(orders).startswith(f"PatternSet({len(orders)} patterns")
+    for name in orders.to_frame()["feature"]:
+        assert name in text
+
+
+def test_html_is_escaped():
+    rows = pd.DataFrame(planted(200), columns=["<b>", "a", "c", "d", "e", "f"])
+    page = DiffInt(**QUICK).fit(rows).patterns()._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+
+
+def flagged_by_sql(patterns, frame):
+    orders_table = frame  # noqa: F841 (DuckDB reads it by its name)
+    query = patterns.to_sql("orders_table")
+    found = duckdb.sql(query).df()
+    assert list(found.columns) == [*frame.columns, "outside_all_patterns"]
+    return found["outside_all_patterns"].to_numpy()
+
+
+def test_sql_agrees_with_covers(orders):
+    new = make_orders(400, seed=1)
+    new.loc[5, "kind"] = "cheese"
+    new.loc[6, "kind"] = " wine "
+    new.loc[7, "sold"] = pd.Timestamp("2025-01-01")
+    new.loc[8, "sold"] = pd.NaT
+    new.loc[9, 'price "net"'] = np.nan
+    covered = orders.covers(new)
+    assert 0 < covered.mean() < 1
+    np.testing.assert_array_equal(flagged_by_sql(orders, new), ~covered)
+
+
+def test_sql_agrees_at_the_ends_of_ranges(rectangles):
+    ends = np.concatenate([rectangles.lower, rectangles.upper])
+    rows = np.concatenate(
+        [np.where(np.isnan(ends), 50.0, beside(ends)) for beside in (lambda e: e, _above, _below)]
+    )
+    frame = pd.DataFrame(rows, columns=list(rectangles.feature_names))
+    np.testing.assert_array_equal(flagged_by_sql(rectangles, frame), ~rectangles.covers(rows))
+    single = frame.astype(np.float32)
+    np.testing.assert_array_equal(flagged_by_sql(rectangles, single), ~rectangles.covers(single))
+
+
+def _above(ends):
+    return np.nextafter(ends, np.inf)
+
+
+def _below(ends):
+    return np.nextafter(ends, -np.inf)
+
+
+def test_names_of_tables_are_quoted(rectangles):
+    assert rectangles.to_sql("a.b c").endswith('FROM "a"."b c"')
+    for bad in ("", "a.", 3):
+        with pytest.raises(InputError, match="name of a table"):
+            rectangles.to_sql(bad)
+
+
+def test_a_model_without_kept_rows_estimates():
+    patterns = DiffInt(kept_rows=0, **QUICK).fit(planted()).patterns()
+    assert not patterns.kept
+    assert "estimated" in patterns.text()
+    assert patterns.covers(planted(500, seed=1)).mean() > 0.5
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "3", True])
+def test_limits_are_checked(count):
+    detector = DiffInt(**QUICK).fit(planted(100))
+    with pytest.raises(InputError, match="max_patterns"):
+        detector.patterns(max_patterns=count)
+    with pytest.raises(InputError, match="max_conditions"):
+        detector.patterns(max_conditions=count)
+
+
+def test_an_unfitted_detector_has_no_patterns():
+    with pytest.raises(NotFittedError):
+        DiffInt().patterns()
+
+
+def test_constant_and_tiny_tables_have_patterns():
+    constant = DiffInt(**QUICK).fit(np.full((30, 2), 7.0)).patterns()
+    np.testing.assert_array_equal(constant.covers([[7.0, 7.0], [7.0, 8.0]]), [True, False])
+    tiny = DiffInt(**QUICK).fit(np.arange(12.0).reshape(4, 3)).patterns()
+    assert len(tiny.text()) > 0
+
+
+def test_one_pattern_with_one_condition():
+    patterns = DiffInt(**QUICK).fit(planted(200)).patterns(max_patterns=1, max_conditions=1)
+    assert patterns.has_condition.sum() == 1
+
+
+def test_the_picture_names_the_features(orders):
+    figure = orders.plot()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(labels) == orders.has_condition.any(axis=0).sum()
+    assert len(figure.axes[0].get_xticklabels()) == len(orders)
