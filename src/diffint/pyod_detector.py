@@ -33,8 +33,8 @@ class DiffIntDetector(BaseDetector):  # type: ignore[misc]
 `fit` trains on the rows and scores them; `threshold_` and `labels_` are computed from
 `contamination`. The other parameters are those of `DiffInt`.
 
-`explain`, `nearest_normal`, `match`, `explain_global`, `patterns`, `report` and `p_values` are those
-of `DiffInt`, with PyOD's `threshold_`; everything else is available from `detector_`.
+`explain`, `nearest_normal`, `match`, `explain_global`, `patterns`, `report` and `p_values` are
+those of `DiffInt`, with PyOD's `threshold_`; everything else is available from `detector_`.
 
 Parameters
 ----------

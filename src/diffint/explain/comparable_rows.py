@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from ..core.scaling import Scaler
 from ..engine.cpu.condition_kernel import search_conditions
 from .constraints import training_range
 from .reasons import Condition, Kind, Reason
+from .stored_rows import last_digit, stored_rows
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,6 @@ _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells 
 _MOST_DOUBTED = 3  # candidates more than needed, in place of those in doubt
 _MOST_TRIED = 3  # sets of conditions that are measured
 _N_NEAREST = 10  # rows whose median would fit
-_DIGITS = 6  # kept rows are stored with about seven digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +69,15 @@ class ComparableRows(Immutable):
     @classmethod
     def of(cls, model: FittedModel) -> ComparableRows | None:
         """The kept rows of all members; None if there are too few."""
-        smallest, largest = training_range(model.features)
-        rows = _kept_rows(model, largest - smallest)
-        if len(rows) < 2 * fewest_rows(len(rows) // 2):
+        stored = stored_rows(model)
+        rows = stored.rows
+        if not stored.kept or len(rows) < 2 * fewest_rows(len(rows) // 2):
             return None
         first, second = rows[::2], rows[1::2]
         scaler = model.members[0].scaler
         scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
         order = np.argsort(scaled, axis=1, kind="stable")
+        smallest, largest = training_range(model.features)
         divisor = np.sqrt(np.maximum(scaled.std(axis=1), 1e-12))
         return cls(
             first,
@@ -166,7 +166,7 @@ class ComparableRows(Immutable):
             return None
         # Kept rows are rounded: a value that differs less from an end is not outside.
         span = self.largest[feature] - self.smallest[feature]
-        rounding = 10.0 ** float(_last_digit(value, span))
+        rounding = 10.0 ** float(last_digit(value, span))
         for tail in dict.fromkeys(int(share * n) for share in _TAILS):
             lower, upper = float(values[tail]), float(values[n - 1 - tail])
             if value < lower - rounding or value > upper + rounding:
@@ -259,42 +259,3 @@ def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:
 def fewest_rows(n_rows: int) -> int:
     """The fewest comparable rows among so many."""
     return max(min(_FEWEST_ROWS, int(_FEWEST_SHARE * n_rows)), 5)
-
-
-def _kept_rows(model: FittedModel, span: Array) -> Array:
-    """The kept rows of all members in original units, in random order. span: (features,)
-
-    Members keep the same training rows in part. A row that several of them have is taken as often
-    as the member has it that has the most copies of it.
-    """
-    parts, member_of = [], []
-    for place, member in enumerate(model.members):
-        weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
-        rows = member.scaler.to_original(member.kept_rows / weight)
-        parts.append(_rounded(rows, _last_digit(rows, span)))
-        member_of.append(np.full(len(rows), place))
-    rows = np.concatenate(parts)
-    whole = model.features.whole
-    rows[:, whole] = np.round(rows[:, whole])
-    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    copies = np.zeros((len(first), len(parts)), dtype=np.intp)
-    np.add.at(copies, (which.ravel(), np.concatenate(member_of)), 1)
-    rows = np.repeat(rows[first], copies.max(axis=1), axis=0)
-    return np.asarray(rows[np.random.default_rng(0).permutation(len(rows))])
-
-
-def _last_digit(values: Any, span: Any) -> Any:
-    """The exponent of ten of the last digit that a kept value is stored with, about.
-
-    Six digits of the value, or of the training range if that is finer.
-    """
-    size = np.minimum(np.maximum(np.abs(values), 1e-290), np.maximum(span, 1e-290))
-    return np.floor(np.log10(size)) - _DIGITS + 1
-
-
-def _rounded(values: Array, exponent: Array) -> Array:
-    """Values rounded to a power of ten each, to the nearest number that is written so."""
-    down, up = 10.0 ** np.maximum(exponent, 0), 10.0 ** np.maximum(-exponent, 0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.round(values * up / down) * down / up
-    return np.where(np.isfinite(rounded), rounded, values)

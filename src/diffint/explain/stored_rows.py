@@ -3,16 +3,18 @@ from them that it takes for anomalies."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.model import FittedModel, Member
+from .constraints import training_range
 
 Array = NDArray[np.float64]
 
 _SAME = 1e-3  # rows of two members whose scaled values differ by less are one row
+_DIGITS = 6  # kept rows are stored with about seven digits
 _DRAWN_ROWS = 2_000  # drawn from the boxes where no rows are kept
 _SHARES = (0.1, 0.25, 0.5, 1.0)  # of the cells of an artificial row that are replaced
 _BEYOND = 0.05  # how far artificial values go beyond the range, as a share of it
@@ -28,24 +30,54 @@ class StoredRows(NamedTuple):
 def stored_rows(model: FittedModel) -> StoredRows:
     """The training rows that the members keep, in a random order that is always the same.
 
-    A row that several members keep is taken once. Equal rows of one member are different training
-    rows. If none are kept, rows are drawn from the boxes of the patterns instead, from each as
-    often as there were training rows in it.
+    If none are kept, rows are drawn from the boxes of the patterns instead, from each as often as
+    there were training rows in it.
     """
     rng = np.random.default_rng(0)
     if model.n_kept_rows:
-        kept = [m.scaler.to_original(m.kept_rows / m.kept_weight) for m in model.members]
-        rows = np.concatenate(kept)
-        member = np.repeat(np.arange(len(kept)), [len(one) for one in kept])
-        rounded = np.round(np.nan_to_num(model.members[0].scaler.scaled(rows)) / _SAME)
-        _, first, which = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
-        counts = np.zeros((len(first), len(kept)), dtype=np.intp)
-        np.add.at(counts, (which.ravel(), member), 1)
-        rows = np.repeat(rows[first], counts.max(axis=1), axis=0)
+        rows = kept_rows(model)
     else:
         rows = np.concatenate([_drawn_rows(m, rng, len(model.members)) for m in model.members])
     rows = _as_in_training(model, rows)
     return StoredRows(rows[rng.permutation(len(rows))], model.n_kept_rows > 0)
+
+
+def kept_rows(model: FittedModel) -> Array:
+    """The training rows that the members keep, in original units. → (rows, features)
+
+    A row that several members keep is taken once. Equal rows of one member are different training
+    rows: they are taken from the member that has most of them.
+    """
+    each = []
+    for member in model.members:
+        weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
+        each.append(member.scaler.to_original(member.kept_rows / weight))
+    rows = np.concatenate(each)
+    member_of = np.repeat(np.arange(len(each)), [len(one) for one in each])
+    rounded = np.round(np.nan_to_num(model.members[0].scaler.scaled(rows)) / _SAME)
+    _, which = np.unique(rounded, axis=0, return_inverse=True)
+    counts = np.zeros((int(which.max(initial=-1)) + 1, len(each)), dtype=np.intp)
+    np.add.at(counts, (which.ravel(), member_of), 1)
+    rows = rows[counts.argmax(axis=1)[which.ravel()] == member_of]
+    smallest, largest = training_range(model.features)
+    return _rounded(rows, last_digit(rows, largest - smallest))
+
+
+def last_digit(values: Any, span: Any) -> Any:
+    """The exponent of ten of the last digit that a kept value is stored with, about.
+
+    Six digits of the value, or of the training range if that is finer.
+    """
+    size = np.minimum(np.maximum(np.abs(values), 1e-290), np.maximum(span, 1e-290))
+    return np.floor(np.log10(size)) - _DIGITS + 1
+
+
+def _rounded(values: Array, exponent: Array) -> Array:
+    """Values rounded to a power of ten each, to the nearest number that is written so."""
+    down, up = 10.0 ** np.maximum(exponent, 0), 10.0 ** np.maximum(-exponent, 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.round(values * up / down) * down / up
+    return np.where(np.isfinite(rounded), rounded, values)
 
 
 def _drawn_rows(member: Member, rng: np.random.Generator, n_members: int) -> Array:
