@@ -1,9 +1,10 @@
 """Groups of flagged rows that break the same thing in the same way.
 
 What a row breaks is a set of *breaks*, one for each of its reasons: a feature that is too low, too
-high, missing, or has a certain value. Rows with the same first break are a group. Groups are joined
-if most rows of each have the first break of the other too: then one cause breaks several features.
-Nothing depends on the order of the rows.
+high, missing, or has a certain value. Rows with the same first break are a group. If many of them
+have exactly the same breaks, these are a group of their own; and groups are joined if most rows of
+each have the first break of the other too: then one cause breaks several features. Nothing depends
+on the order of the rows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _SHARED_ROWS, _SHARED = 3, 0.5  # fewest rows with one value, and share of those
 _APART = 0.1  # distance from other values, as a share of the span of all
 _FAR = 0.5  # training ranges beyond the training range
 _TOGETHER = 0.5  # share of a group's rows that have the break of another group too
+_FREQUENT_ROWS, _FREQUENT = 5, 0.25  # rows with exactly the same breaks, of those with the first
 _NEARLY_ALL = 0.8  # share of a group's rows that have a break it is named by
 _SMALL = 3  # groups below this size join a larger one that shares a break with them
 
@@ -156,7 +158,7 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
     """The groups of the flagged rows of an explanation."""
     flagged = np.flatnonzero(why.flagged)
     breaks = _breaks(why, flagged)
-    keys = _joined({row: found[0] for row, found in breaks.items() if found}, breaks)
+    keys = _keys(breaks)
     members: dict[frozenset[Break], list[int]] = defaultdict(list)
     for row in flagged.tolist():
         members[keys.get(row, frozenset())].append(row)
@@ -223,33 +225,57 @@ def _shared(counts: Counter[float]) -> set[float]:
     return {value} if apart and often else set()
 
 
-def _joined(first: dict[int, Break], breaks: dict[int, list[Break]]) -> dict[int, frozenset[Break]]:
-    """The breaks of each row's group. first: the first break of each row that has any"""
+def _keys(breaks: dict[int, list[Break]]) -> dict[int, frozenset[Break]]:
+    """The breaks that name each row's group, of rows that have any.
+
+    All breaks of a row, if many rows that break the first of them break exactly these; otherwise
+    the first, and those of groups that are joined with it.
+    """
     rows_of: dict[Break, list[int]] = defaultdict(list)
-    for row, each in first.items():
-        rows_of[each].append(row)
+    for row, found in breaks.items():
+        if found:
+            rows_of[found[0]].append(row)
+    frequent: set[frozenset[Break]] = set()
+    for rows in rows_of.values():
+        for each, count in Counter(frozenset(breaks[row]) for row in rows).items():
+            if len(each) > 1 and count >= max(_FREQUENT_ROWS, _FREQUENT * len(rows)):
+                frequent.add(each)
+    keys = {row: frozenset(found) for row, found in breaks.items() if frozenset(found) in frequent}
+    rest = {one: [row for row in rows if row not in keys] for one, rows in rows_of.items()}
+    joined = _joined({one: rows for one, rows in rest.items() if rows}, breaks)
+    keys |= {row: joined[one] for one, rows in rest.items() for row in rows}
+    return _without_small_groups(keys, breaks)
+
+
+def _joined(
+    rows_of: dict[Break, list[int]], breaks: dict[int, list[Break]]
+) -> dict[Break, frozenset[Break]]:
+    """For each first break the group that it belongs to. rows_of: the rows of each first break"""
 
     def share(one: Break, other: Break) -> float:
         """The share of rows that break `one` first, and `other` too."""
-        rows = rows_of[one]
-        return sum(other in breaks[row] for row in rows) / len(rows)
+        return sum(other in breaks[row] for row in rows_of[one]) / len(rows_of[one])
 
     key = {each: frozenset([each]) for each in rows_of}
-    for one in rows_of:
-        for other in {each for row in rows_of[one] for each in breaks[row]} & rows_of.keys():
+    for one, rows in rows_of.items():
+        for other in {each for row in rows for each in breaks[row]} & rows_of.keys():
             if other != one and min(share(one, other), share(other, one)) >= _TOGETHER:
                 both = key[one] | key[other]
                 for each in both:
                     key[each] = both
-    size = Counter(dict.fromkeys(key.values(), 0))
-    for each, rows in rows_of.items():
-        size[key[each]] += len(rows)
-    found = {}
-    for row, each in first.items():
-        own = key[each]
+    return key
+
+
+def _without_small_groups(
+    keys: dict[int, frozenset[Break]], breaks: dict[int, list[Break]]
+) -> dict[int, frozenset[Break]]:
+    """The same, where rows of small groups join the largest one that shares a break with them."""
+    size = Counter(keys.values())
+    found = dict(keys)
+    for row, own in keys.items():
         if size[own] < _SMALL:
-            larger = [key[other] for other in breaks[row] if other in key]
-            best = max(larger, key=lambda k: size[k])
-            own = best if size[best] >= _SMALL else own
-        found[row] = own
+            larger = [
+                key for key in size if size[key] >= _SMALL and not key.isdisjoint(breaks[row])
+            ]
+            found[row] = max(larger, key=lambda key: (size[key], str(sorted(key))), default=own)
     return found
