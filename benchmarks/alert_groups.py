@@ -3,7 +3,7 @@
     python benchmarks/alert_groups.py [--data FOLDER] [--tables NAME ...] [--seeds 3]
         [-o docs/results/alert_groups]
 
-Plants 20 causes in 50 normal test rows each and groups the rows that are flagged. A cause changes
+Plants 20 causes in 200 normal test rows each and groups the rows that are flagged. A cause changes
 one feature of its rows, or two together, always in the same way:
 *code*: one value below all training values, as −999 for "unknown"; *unit*: a number far above its
 usual values, as grams entered as milligrams; *missing*; *shift*: an ordinary value, but the wrong
@@ -35,7 +35,7 @@ TABLES = [
     *("11_donors", "19_landsat", "1_ALOI", "28_pendigits", "30_satellite", "35_SpamBase"),
     *("5_campaign", "6_cardio"),
 ]
-N_CAUSES, ROWS_PER_CAUSE = 20, 50
+N_CAUSES, ROWS_PER_CAUSE = 20, 200
 MOST_TRAINING_ROWS = 20_000
 WAYS = ("code", "unit", "missing", "shift")
 CANDIDATES = 100
