@@ -122,12 +122,15 @@ class ComparableRows(Immutable):
         """
         tried = self._sharpest(row, scaled, feature, doubted)
         value = float(row[feature])
-        measured = (self._measured(value, feature, conditions) for conditions in tried)
-        found = next((reason for reason in measured if reason is not None), None)
-        if found is None:
+        each = [self._measured(value, feature, conditions) for conditions in tried]
+        measured = [reason for reason in each if reason is not None]
+        if not measured:
             return None
+        found = max(measured, key=lambda reason: reason.gap)
         expected = self._fitting(scaled, doubted, feature)
-        return replace(found, expected=float(np.clip(expected, found.lower, found.upper)))
+        if not found.lower <= expected <= found.upper:
+            return found
+        return replace(found, expected=expected)
 
     def _fitting(self, scaled: Array, doubted: list[int], feature: int) -> float:
         """What rows have that agree with the rest of a row."""
@@ -177,7 +180,7 @@ class ComparableRows(Immutable):
         below = _outside(int((values < lower).sum()), int((values == lower).sum()), n)
         above = _outside(int((values > upper).sum()), int((values == upper).sum()), n)
         return Reason(
-            *(feature, Kind.RANGE, value, np.nan, lower, upper),
+            *(feature, Kind.RANGE, value, float(np.median(values)), lower, upper),
             *(1.0 - below - above, support, conditions),
         )
 
@@ -243,9 +246,9 @@ def _outside(n_outside: int, n_at_end: int, n: int) -> float:
 
     Of n exchangeable values, a new one is beyond an end that one of them sets with probability
     (n_outside + 1) / (n + 1). An end that several have is a value that many rows have, and a new
-    row that has it is inside.
+    row that has it is inside; then it is less.
     """
-    return (n_outside + 1) / (n + 1) if n_at_end == 1 else n_outside / n
+    return (n_outside + (1.0 if n_at_end == 1 else 0.5)) / (n + 1)
 
 
 def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
+_WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
 _RARE = 0.01  # share of training rows that have a rare value
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
 
@@ -70,12 +71,25 @@ class Reason:
         """−1 below the range, 1 above, 0 if there is none."""
         return int(self.value > self.upper) - int(self.value < self.lower)
 
+    @property
+    def gap(self) -> float:
+        """How far the value is outside the range, in widths of the range."""
+        outside = max(self.lower - self.value, self.value - self.upper)
+        width = self.upper - self.lower
+        return outside / width if width > 0 else np.inf
+
+    @property
+    def weak(self) -> bool:
+        """Whether the value is only a little outside the range of comparable rows."""
+        return self.kind is Kind.RANGE and self.gap < _WEAK
+
 
 def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ...]:
     """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
     These are values that no training row has, and values in doubt that comparable rows do not have.
-    The first value may also be compared by others in doubt: two may contradict only each other.
+    The first value may also be compared by others in doubt, if its reason is weak otherwise: two
+    values may contradict only each other. A rare value is a reason if there is no other.
     """
     order, doubt = why.order[row], why.doubt[row]
     by = _Comparison.of(why, row)
@@ -87,15 +101,18 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
-            if reason is None and j == tried[0]:
-                reason = _compared(why, row, j, by._replace(doubted=[]))
+            if j == tried[0]:
+                alone = None if reason and not reason.weak else by._replace(doubted=[])
+                reason = _sharper(reason, alone and _compared(why, row, j, alone))
         if reason is not None:
             found.append(reason)
             relied_on.update(condition.feature for condition in reason.conditions)
             by = by._replace(doubted=[*by.doubted, j])
-    if not found and why.flagged[row]:
-        each = (_compared(why, row, j, by) for j in tried if j not in in_doubt)
-        found = list(islice(filter(None, each), 1))
+    if not found:
+        rest = [j for j in tried if j not in in_doubt] if why.flagged[row] else []
+        rare = (_rare(why, row, j) for j in tried if j in why.categories)
+        others = (_compared(why, row, j, by) for j in rest)
+        found = list(islice(filter(None, chain(rare, others)), 1))
     return tuple(found[:most])
 
 
@@ -104,6 +121,14 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     known = next((reason for reason in why.reasons_of(row) if reason.feature == j), None)
     by = _Comparison.of(why, row)
     return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
+
+
+def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
+    """The first reason, or the other one if the first is weak and the other much sharper."""
+    if one is None or other is None:
+        return one or other
+    sharper = other.kind is Kind.RANGE and other.gap > _MUCH_SHARPER * one.gap
+    return other if one.weak and sharper else one
 
 
 class _Comparison(NamedTuple):
@@ -148,7 +173,7 @@ def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reaso
         return None
     clash = _clash(why, row, j, by.doubted)
     if j in why.categories:
-        return clash or _rare(why, row, j)
+        return clash
     if why.comparable is None:
         return clash or _outside_pattern(why, row, j)
     return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or clash
@@ -174,9 +199,9 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
 def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """A value of a category that few training rows have."""
     n_value, n_all = why.clashes[j][row, 3:].tolist()
-    if n_value >= _RARE * n_all:
-        return None
     value = float(why.value[row, j])
+    if n_value >= _RARE * n_all or np.isnan(value):
+        return None
     return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
 
 
