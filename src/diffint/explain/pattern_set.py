@@ -182,9 +182,9 @@ class PatternSet(Immutable):
         return pattern_set_plot(self)
 
     def _repr_html_(self) -> str:
-        from ..show.wording.patterns import set_html
+        from ..show.notebook import patterns_html
 
-        return set_html(self)
+        return patterns_html(self)
 
 
 def find_patterns(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.formatting import counted, number, printable, rounded_down, shown_name
+from ..core.formatting import counted, number, percent, printable, rounded_down, shown_name
 from ..core.row_labels import row_name
+from .wording.patterns import condition_text, summary
 
 if TYPE_CHECKING:
     from ..certify.rows import Certificate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..explain.global_explanation import GlobalExplanation
     from ..explain.local_explanation import LocalExplanation
     from ..explain.nearest_normal import NearestNormal
+    from ..explain.pattern_set import PatternSet
 
 MOST_LINES = 10  # of a table; the rest is only counted
 _N_REASONS, _N_FEATURES = 3, 10
@@ -157,6 +159,24 @@ def learned_html(learned: GlobalExplanation) -> str:
     return html_table(title, ("Feature", "Importance"), features, n_more) + html_table(
         "Most important patterns", ("Pattern", "Ranges"), patterns
     )
+
+
+def patterns_html(patterns: PatternSet) -> str:
+    """All patterns of a compact set."""
+    lines: list[list[Cell]] = [
+        [
+            str(k + 1),
+            [
+                f"{shown_name(patterns.feature_names[j])}: {condition_text(patterns, k, j)}"
+                for j in patterns.conditions(k)
+            ],
+            percent(patterns.coverage[k]),
+            percent(patterns.anomalies_outside[k]) if patterns.n_anomalies else "",
+        ]
+        for k in range(len(patterns))
+    ]
+    headings = ("Pattern", "Conditions", "Normal rows inside", "Anomalies outside")
+    return html_table(summary(patterns), headings, lines)
 
 
 def _highest(values: NDArray[np.float64]) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from ...core.formatting import counted, exact_number, percent, shown_name
 from ...explain.pattern_set import PatternSet
 from .ranges import range_text, values_text
@@ -68,23 +66,3 @@ def set_text(patterns: PatternSet) -> str:
             for name, j in zip(names, features, strict=True)
         ]
     return "\n".join(lines)
-
-
-def set_html(patterns: PatternSet) -> str:
-    """The same as a table for notebooks."""
-    rows = []
-    for k in range(len(patterns)):
-        conditions = "<br>".join(
-            f"{escape(shown_name(patterns.feature_names[j]))}: "
-            f"{escape(condition_text(patterns, k, j))}"
-            for j in patterns.conditions(k)
-        )
-        outside = percent(patterns.anomalies_outside[k]) if patterns.n_anomalies else ""
-        cells = (str(k + 1), conditions, percent(patterns.coverage[k]), outside)
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    heads = ("pattern", "conditions", "normal rows inside", "anomalies outside")
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return (
-        f"<p>{escape(summary(patterns))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
