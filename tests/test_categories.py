@@ -343,7 +343,7 @@ def test_a_number_that_contradicts_another_column_is_found():
     why = detector.explain(wrong)
     assert set(why.order[:, 0]) <= {0, 1}
     assert re.match(
-        r"time = 40, but \d+ % of the \d+ training rows with distance [\d.–]+ have",
+        r"time = 40, but \d+ % of rows with distance [\d.–]+ have",
         why.reason(0, 1),
     )
     apart = replace(why, comparable=None)  # only how often values go together

@@ -18,12 +18,15 @@ TAIL, NARROWEST, SHARPER, BASE, MOST = 0.05, 0.1, 1.3, 1, 4
 def defined_window(own, column, size, category):
     """The rows nearest to a value, and those as near as the last of them. column: (n,)"""
     distance = np.abs(column - own)
-    radius = 0.0 if category else np.sort(distance)[size - 1]
+    known = np.sort(distance[~np.isnan(distance)])
+    radius = 0.0 if category else known[min(size, len(known)) - 1]
     return set(np.flatnonzero(distance <= radius).tolist())
 
 
-def defined_gap(value, values, most_left_out):
-    values = np.sort(values)
+def defined_gap(value, values, most_left_out, fewest=0):
+    values = np.sort(values[~np.isnan(values)])
+    if len(values) < fewest:
+        return None
     tail = min(int(TAIL * len(values)), most_left_out)
     low, high = values[tail], values[len(values) - 1 - tail]
     return max(low - value, value - high) / max(high - low, NARROWEST)
@@ -31,8 +34,9 @@ def defined_gap(value, values, most_left_out):
 
 def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
     """All sets of conditions as (gap, set of (feature, rows)), the best first."""
-    n, most_left_out = scaled.shape[1], int(TAIL * sizes[-1])
+    most_left_out = int(TAIL * sizes[-1])
     column = scaled[feature]
+    n = int((~np.isnan(column)).sum())
     tail = int(TAIL * n)
     low, high = np.sort(column)[[tail, n - 1 - tail]]
     value = row[feature]
@@ -42,7 +46,8 @@ def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
         each = [defined_window(row[c], scaled[c], size, categories[c]) for size in sizes]
         each = [w for i, w in enumerate(each) if len(w) >= fewest and w not in each[:i]]
         windows[c] = each
-        gaps = [defined_gap(value, column[sorted(w)], most_left_out) for w in each]
+        gaps = [defined_gap(value, column[sorted(w)], most_left_out, fewest) for w in each]
+        gaps = [gap for gap in gaps if gap is not None]
         found += [(gap, (c,)) for gap in gaps]
         if gaps:
             firsts.append((max(gaps), c))
@@ -57,9 +62,9 @@ def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
                 continue
             for window in windows[other][min(BASE, len(windows[other]) - 1) :]:
                 both = first & window
-                if len(both) >= fewest:
-                    gap = defined_gap(value, column[sorted(both)], most_left_out)
-                    found += [(gap / SHARPER, (c, other))] if gap > wanted else []
+                gap = defined_gap(value, column[sorted(both)], most_left_out, fewest)
+                if gap is not None and gap > wanted:
+                    found.append((gap / SHARPER, (c, other)))
     return sorted(found, key=lambda item: -item[0])
 
 
@@ -71,8 +76,10 @@ def test_the_search_is_the_defined_one(seed):
     scaled = np.stack([base, base + rng.normal(0, 0.2, n), -base, *rng.normal(size=(2, n))])
     scaled[3] = rng.integers(0, 3, n)  # a category
     scaled[1] = np.round(scaled[1], 1)  # with ties
+    if seed % 2:  # with missing values
+        scaled[rng.random(scaled.shape) < 0.15] = np.nan
     categories = np.arange(5) == 3
-    row = scaled[:, 0] + rng.normal(0, 0.5, 5)
+    row = np.nan_to_num(scaled[:, 0]) + rng.normal(0, 0.5, 5)
     row[3] = rng.integers(0, 4)  # also one that no row has
     feature = int(rng.integers(3))
     candidates = rng.permutation(np.setdiff1d(np.arange(5), feature))
@@ -89,6 +96,7 @@ def test_the_search_is_the_defined_one(seed):
         np.take_along_axis(scaled, order, axis=1),
         order,
         np.argsort(order, axis=1),
+        (~np.isnan(scaled)).sum(axis=1),
         sizes,
         BASE,
         fewest,
@@ -178,9 +186,9 @@ class TestConditionalReasons:
 
     def test_text(self, broken):
         pattern = (
-            r"weight = [\d.]+, but \d+ % of the [\d,]+ (sampled )?training rows with "
-            r"(size|price) [\d.–]+( and \w+ [\d.–]+)? have [\d.–]+; [\d.]+ would fit; it carries "
-            r"\d+ % of the score\."
+            r"weight = [\d.]+, but \d+ % of rows with (size|price) [\d.–]+( and \w+ [\d.–]+)? have "
+            r"[\d.–]+ \([\d,]+ (sampled )?training rows\); [\d.]+ would fit; it carries \d+ % of "
+            r"the score\."
         )
         texts = [text for row in range(200) for text in broken.reasons(row) if "weight" in text]
         matching = [text for text in texts if re.fullmatch(pattern, text)]
@@ -248,7 +256,7 @@ class TestWithoutAReason:
 class TestWithoutKeptRows:
     def test_reasons_come_from_the_nearest_pattern(self):
         detector = DiffInt(**QUICK, kept_rows=0).fit(make_linked(400))
-        why = detector.explain(break_weight(make_linked(40, seed=1)).assign(noise=9.0))
+        why = detector.explain(break_weight(make_linked(40, seed=1)))
         assert why.comparable is None
         found = [reason for i in range(40) for reason in why.reasons_of(i)]
         assert {reason.kind.value for reason in found} == {"pattern"}
@@ -258,3 +266,48 @@ class TestWithoutKeptRows:
             for i in range(40)
             for t in why.reasons(i)
         )
+
+
+class TestMissingTrainingCells:
+    """Kept rows have the median in place of missing cells; it is not a value of theirs."""
+
+    @pytest.fixture(scope="class")
+    def table(self):
+        table = make_linked(3_000)
+        rng = np.random.default_rng(5)
+        return table.mask(rng.random(table.shape) < np.array([0, 0.6, 0.05, 0, 0]))
+
+    def test_ranges_are_those_of_rows_with_a_value(self, table):
+        detector = DiffInt(n_units=40, epochs=60, random_state=0).fit(table)
+        why = detector.explain(break_weight(make_linked(100, seed=1)))
+        fresh = make_linked(20_000, seed=2).to_numpy(dtype=float)
+        errors = []
+        for row in range(100):
+            for reason in why.reasons_of(row):
+                if reason.kind.value == "range":
+                    values = fresh[inside(fresh, reason.conditions), reason.feature]
+                    covered = (values >= reason.lower) & (values <= reason.upper)
+                    errors.append(covered.mean() - reason.coverage)
+        assert len(errors) > 80
+        assert np.abs(errors).mean() <= 0.03
+
+    def test_no_more_rows_are_counted_than_there_are(self, table):
+        small = table.iloc[:400]
+        why = DiffInt(**QUICK).fit(small).explain(break_weight(make_linked(100, seed=1)))
+        kept = why.comparable
+        assert len(kept.choosing) + len(kept.measuring) <= 400
+        found = [reason.support for row in range(100) for reason in why.reasons_of(row)]
+        assert max(found) <= 400
+
+
+def test_a_row_without_any_value_has_suggestions_and_a_report(detector, tmp_path):
+    blank = make_linked(3, seed=1) * np.nan
+    assert "no change" in detector.nearest_normal(blank).text(0) or not detector.predict(blank)[0]
+    assert detector.report(blank, tmp_path / "blank.html").exists()
+
+
+def test_values_beyond_training_values_are_named_without_kept_rows():
+    detector = DiffInt(**QUICK, kept_rows=0).fit(make_linked(400))
+    (reason, *_) = detector.explain(make_linked(1, seed=1).assign(weight=-1e9)).reasons_of(0)
+    assert reason.kind.value == "beyond"
+    assert (reason.lower, reason.upper) == tuple(make_linked(400)["weight"].agg(["min", "max"]))

@@ -19,7 +19,7 @@ from ..core.scaling import Scaler
 from ..engine.cpu.condition_kernel import search_conditions
 from .constraints import training_range
 from .reasons import Condition, Kind, Reason
-from .stored_rows import last_digit, stored_rows
+from .stored_rows import kept_rows, last_digit
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,8 @@ class ComparableRows(Immutable):
 
     choosing, measuring: (rows, features) the halves. choosing_scaled: (features, rows) the first,
     scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
-    order; rank: (features, rows) the place of each row in it. tells: (features, some) for each
+    order, those without a value last; rank: (features, rows) the place of each row in it; known:
+    (features,) how many have a value. tells: (features, some) for each
     feature those that say most about it. smallest, largest: (features,) of all training rows;
     weighted: (rows, features) both halves, scaled and divided by `divisor` (features,) for
     distances. sampled: whether not all training rows are here.
@@ -56,6 +57,7 @@ class ComparableRows(Immutable):
     ordered: Array
     order: NDArray[np.intp]
     rank: NDArray[np.intp]
+    known: NDArray[np.intp]
     tells: NDArray[np.intp]
     smallest: Array
     largest: Array
@@ -69,16 +71,19 @@ class ComparableRows(Immutable):
     @classmethod
     def of(cls, model: FittedModel) -> ComparableRows | None:
         """The kept rows of all members; None if there are too few."""
-        stored = stored_rows(model)
-        rows = stored.rows
-        if not stored.kept or len(rows) < 2 * fewest_rows(len(rows) // 2):
+        rows = kept_rows(model) if model.n_kept_rows else np.empty((0, model.n_features))
+        if len(rows) < 2 * fewest_rows(len(rows) // 2):
             return None
+        whole = model.features.whole
+        rows[:, whole] = np.round(rows[:, whole])
+        rows = rows[np.random.default_rng(0).permutation(len(rows))]
         first, second = rows[::2], rows[1::2]
         scaler = model.members[0].scaler
         scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
         order = np.argsort(scaled, axis=1, kind="stable")
         smallest, largest = training_range(model.features)
-        divisor = np.sqrt(np.maximum(scaled.std(axis=1), 1e-12))
+        known = (~np.isnan(scaled)).sum(axis=1)
+        divisor = np.sqrt(np.maximum(_spread(scaled), 1e-12))
         return cls(
             first,
             second,
@@ -86,6 +91,7 @@ class ComparableRows(Immutable):
             np.take_along_axis(scaled, order, axis=1),
             order,
             np.argsort(order, axis=1),
+            known,
             _telling(scaled, order, smallest < largest),
             smallest,
             largest,
@@ -101,24 +107,11 @@ class ComparableRows(Immutable):
         """Rows in original units as `ordered` is. rows, result: (rows, features)"""
         return np.asarray(self.scaler.target(rows, "unclipped"), dtype=np.float64)
 
-    def beyond(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
-        """The reason to doubt a number below or above all training values; None if it is not.
-
-        row: (features,) in original units; scaled: the same by `scale`; doubted: features that
-        cannot tell which rows are comparable
-        """
-        value = float(row[feature])
-        low, high = float(self.smallest[feature]), float(self.largest[feature])
-        if not (value < low or value > high):
-            return None
-        expected = self._fitting(scaled, doubted, feature)
-        rows = self.n_training_rows
-        return Reason(feature, Kind.BEYOND, value, expected, low, high, 1.0, rows)
-
     def reason(self, row: Array, scaled: Array, doubted: list[int], feature: int) -> Reason | None:
         """The reason to doubt a number, None if comparable rows have such values too.
 
-        Arguments as of `beyond`.
+        row: (features,) in original units; scaled: the same by `scale`; doubted: features that
+        cannot tell which rows are comparable
         """
         tried = self._sharpest(row, scaled, feature, doubted)
         value = float(row[feature])
@@ -127,12 +120,12 @@ class ComparableRows(Immutable):
         if not measured:
             return None
         found = max(measured, key=lambda reason: reason.gap)
-        expected = self._fitting(scaled, doubted, feature)
+        expected = self.fitting(scaled, doubted, feature)
         if not found.lower <= expected <= found.upper:
             return found
         return replace(found, expected=expected)
 
-    def _fitting(self, scaled: Array, doubted: list[int], feature: int) -> float:
+    def fitting(self, scaled: Array, doubted: list[int], feature: int) -> float:
         """What rows have that agree with the rest of a row."""
         parts = self.differences(scaled)
         left_out = list({feature, *doubted})
@@ -157,13 +150,17 @@ class ComparableRows(Immutable):
         n_first = len(self.choosing)
         first, second = near[near < n_first], near[near >= n_first] - n_first
         rows = np.concatenate([self.choosing[first], self.measuring[second]])
-        return np.asarray(np.median(rows[:, features], axis=0))
+        # A value that rows have: between two clusters there may be none.
+        values = np.sort(rows[:, features], axis=0)  # missing ones last
+        place = np.maximum((~np.isnan(values)).sum(axis=0) - 1, 0) // 2
+        return np.asarray(np.take_along_axis(values, place[None], axis=0)[0])
 
     def _measured(
         self, value: float, feature: int, conditions: tuple[Condition, ...]
     ) -> Reason | None:
         """The reason with these conditions by the second half; None if the value is inside."""
-        values = np.sort(self.measuring[inside(self.measuring, conditions), feature])
+        values = self.measuring[inside(self.measuring, conditions), feature]
+        values = np.sort(values[~np.isnan(values)])
         n = len(values)
         if n < _FEWEST_MEASURED * fewest_rows(len(self.measuring)):
             return None
@@ -176,11 +173,12 @@ class ComparableRows(Immutable):
                 break
         else:
             return None
-        support = n + int(inside(self.choosing, conditions).sum())
+        others = self.choosing[inside(self.choosing, conditions), feature]
+        support = n + int((~np.isnan(others)).sum())
         below = _outside(int((values < lower).sum()), int((values == lower).sum()), n)
         above = _outside(int((values > upper).sum()), int((values == upper).sum()), n)
         return Reason(
-            *(feature, Kind.RANGE, value, float(np.median(values)), lower, upper),
+            *(feature, Kind.RANGE, value, float(values[(n - 1) // 2]), lower, upper),
             *(1.0 - below - above, support, conditions),
         )
 
@@ -204,6 +202,7 @@ class ComparableRows(Immutable):
             self.ordered,
             self.order,
             self.rank,
+            self.known,
             sizes,
             BASE,
             fewest,
@@ -225,6 +224,15 @@ class ComparableRows(Immutable):
         return Condition(c, float(min(low, row[c])), float(max(high, row[c])))
 
 
+def _spread(scaled: Array) -> Array:
+    """Standard deviations of features, without missing values. (features, rows) → (features,)"""
+    known = ~np.isnan(scaled)
+    count = np.maximum(known.sum(axis=1), 1)
+    values = np.where(known, scaled, 0.0)
+    middle = values.sum(axis=1) / count
+    return np.asarray(np.sqrt((known * (values - middle[:, None]) ** 2).sum(axis=1) / count))
+
+
 def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) -> NDArray[np.intp]:
     """For each feature the others that vary, by how little it varies beside similar values of them.
 
@@ -234,7 +242,7 @@ def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) 
     spread = np.empty((n_features, n_features))
     for c, places in enumerate(order):
         parts = np.array_split(places, _N_PARTS)
-        spread[:, c] = np.mean([scaled[:, part].std(axis=1) for part in parts], axis=0)
+        spread[:, c] = np.mean([_spread(scaled[:, part]) for part in parts], axis=0)
     spread[:, ~varies] = np.inf
     np.fill_diagonal(spread, np.inf)
     count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + _MOST_DOUBTED)

@@ -174,6 +174,8 @@ def explain_rows(
         share=share,
         responsibility=responsibility,
         doubt=doubts(prepared, x, responsibility, share, n_jobs),
+        smallest=smallest,
+        largest=largest,
         constant=smallest == largest,
         missing_share=missing_share,
         whole=model.features.whole,

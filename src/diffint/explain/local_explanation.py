@@ -57,6 +57,7 @@ class LocalExplanation(Immutable):
     responsibility: (rows, features) how far the value is from what the units expect that match most
         of the row.
     doubt: (rows, features) ranks the features of a row, the one most likely wrong first.
+    smallest, largest: (features,) of all training values.
     constant, whole: (features,) whether the feature had a single value in training; whether it had
         only whole numbers.
     missing_share: (features,) share of the training rows that miss the value.
@@ -94,6 +95,8 @@ class LocalExplanation(Immutable):
     share: Array
     responsibility: Array
     doubt: Array
+    smallest: Array
+    largest: Array
     constant: NDArray[np.bool_]
     missing_share: Array
     whole: NDArray[np.bool_]
@@ -292,6 +295,8 @@ class LocalExplanation(Immutable):
 
     def reason_of(self, row: int, feature: int) -> Reason | None:
         """The reason to doubt one value, None if it is not odd."""
+        row = check_index(row, len(self), "row", "explained")
+        feature = check_index(feature, len(self.feature_names), "feature", "explained")
         return reason_of(self, row, feature)
 
     def reason(self, row: int, feature: int) -> str:

@@ -377,7 +377,7 @@ def _medians(
     found = np.empty(features.shape)
     scaled = rows.scale(x)
     starts = np.flatnonzero(np.diff(row, prepend=-1))
-    for start, stop in zip(starts, np.append(starts[1:], len(row)), strict=True):
+    for start, stop in zip(starts, [*starts[1:], len(row)], strict=False):
         parts = rows.differences(scaled[row[start]])
         total = parts.sum(axis=1)
         for place in range(start, stop):

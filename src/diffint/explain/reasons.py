@@ -21,6 +21,7 @@ _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
 _WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
+_BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
 _RARE = 0.01  # share of training rows that have a rare value
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
 
@@ -162,9 +163,14 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
     if (row, j) in why.new_texts:  # a time beyond the training times, counted as the last of them
         return Reason(j, Kind.BEYOND, value, coverage=1.0, support=why.n_rows)
-    if why.constant[j] or why.comparable is None:
+    low, high = float(why.smallest[j]), float(why.largest[j])
+    reach = _BARELY * (high - low)
+    if why.constant[j] or not (value < low - reach or value > high + reach):
         return None
-    return why.comparable.beyond(why.value[row], by.scaled, by.doubted, j)
+    expected = float(why.expected[row, j])
+    if why.comparable is not None:
+        expected = why.comparable.fitting(by.scaled, by.doubted, j)
+    return Reason(j, Kind.BEYOND, value, expected, low, high, 1.0, why.n_rows)
 
 
 def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:

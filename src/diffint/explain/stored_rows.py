@@ -14,6 +14,7 @@ from .constraints import training_range
 Array = NDArray[np.float64]
 
 _SAME = 1e-3  # rows of two members whose scaled values differ by less are one row
+_FILLED_SHARE, _FEW_VALUES = 0.7, 20  # of missing cells; different values of a column
 _DIGITS = 6  # kept rows are stored with about seven digits
 _DRAWN_ROWS = 2_000  # drawn from the boxes where no rows are kept
 _SHARES = (0.1, 0.25, 0.5, 1.0)  # of the cells of an artificial row that are replaced
@@ -36,6 +37,8 @@ def stored_rows(model: FittedModel) -> StoredRows:
     rng = np.random.default_rng(0)
     if model.n_kept_rows:
         rows = kept_rows(model)
+        for j in np.flatnonzero(np.isnan(rows).any(axis=0) & ~np.isnan(rows).all(axis=0)):
+            rows[np.isnan(rows[:, j]), j] = np.nanmedian(rows[:, j])
     else:
         rows = np.concatenate([_drawn_rows(m, rng, len(model.members)) for m in model.members])
     rows = _as_in_training(model, rows)
@@ -46,21 +49,42 @@ def kept_rows(model: FittedModel) -> Array:
     """The training rows that the members keep, in original units. → (rows, features)
 
     A row that several members keep is taken once. Equal rows of one member are different training
-    rows: they are taken from the member that has most of them.
+    rows: they are taken from the member that has most of them. NaN where a value is missing.
     """
-    each = []
-    for member in model.members:
-        weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
-        each.append(member.scaler.to_original(member.kept_rows / weight))
+    each = [_kept_by(member, model) for member in model.members]
     rows = np.concatenate(each)
     member_of = np.repeat(np.arange(len(each)), [len(one) for one in each])
-    rounded = np.round(np.nan_to_num(model.members[0].scaler.scaled(rows)) / _SAME)
-    _, which = np.unique(rounded, axis=0, return_inverse=True)
-    counts = np.zeros((int(which.max(initial=-1)) + 1, len(each)), dtype=np.intp)
-    np.add.at(counts, (which.ravel(), member_of), 1)
-    rows = rows[counts.argmax(axis=1)[which.ravel()] == member_of]
+    for offset in (0.0, 0.5):  # twice, as equal values may be rounded to both sides
+        scaled = np.nan_to_num(model.members[0].scaler.scaled(rows))
+        chosen = _once(np.round(scaled / _SAME + offset), member_of)
+        rows, member_of = rows[chosen], member_of[chosen]
     smallest, largest = training_range(model.features)
     return _rounded(rows, last_digit(rows, largest - smallest))
+
+
+def _once(rounded: Array, member_of: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which rows to take, so that equal rows come from one member. rounded: (rows, features)"""
+    which = np.unique(rounded, axis=0, return_inverse=True)[1].ravel()
+    counts = np.zeros((int(which.max(initial=-1)) + 1, int(member_of.max(initial=0)) + 1))
+    np.add.at(counts, (which, member_of), 1)
+    return np.asarray(counts.argmax(axis=1)[which] == member_of)
+
+
+def _kept_by(member: Member, model: FittedModel) -> Array:
+    """The kept rows of a member in original units, without the cells that were filled in.
+
+    A missing cell of a kept row has the median of the member's rows. It is found as the value that
+    is repeated about as often as values are missing; of a column with few different values, which
+    may all be repeated, it cannot be told.
+    """
+    weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
+    rows = member.scaler.to_original(member.kept_rows / weight)
+    for j in np.flatnonzero(model.features.missing_share > 0).tolist():
+        values, counts = np.unique(member.kept_rows[:, j], return_counts=True)
+        often = counts.max() >= _FILLED_SHARE * model.features.missing_share[j] * len(rows)
+        if len(values) > _FEW_VALUES and often and counts.max() > 1:
+            rows[member.kept_rows[:, j] == values[counts.argmax()], j] = np.nan
+    return np.asarray(rows)
 
 
 def last_digit(values: Any, span: Any) -> Any:
@@ -69,7 +93,7 @@ def last_digit(values: Any, span: Any) -> Any:
     Six digits of the value, or of the training range if that is finer.
     """
     size = np.minimum(np.maximum(np.abs(values), 1e-290), np.maximum(span, 1e-290))
-    return np.floor(np.log10(size)) - _DIGITS + 1
+    return np.floor(np.log10(np.where(np.isnan(size), 1.0, size))) - _DIGITS + 1
 
 
 def _rounded(values: Array, exponent: Array) -> Array:

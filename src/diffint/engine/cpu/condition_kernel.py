@@ -12,7 +12,7 @@ DEEP_INSIDE = -0.25  # gap of a value that a second condition hardly brings outs
 
 @compiled
 def search_conditions(
-    row, feature, candidates, categories, scaled, ordered, order, rank, sizes, base, fewest,
+    row, feature, candidates, categories, scaled, ordered, order, rank, known, sizes, base, fewest,
     tail_share, narrowest, sharper, gaps, places, extremes,
 ):  # fmt: skip
     """The conditions under which the value of a feature lies farthest outside, the best first.
@@ -25,38 +25,50 @@ def search_conditions(
     `narrowest`; below 0 inside. Deep inside the ranges of all single conditions, two are not tried.
 
     row: (features,) scaled; candidates: (some,) features that may be in a condition; categories:
-    (features,) bool; scaled: (features, n); ordered: (features, n) the same, sorted; order:
-    (features, n) the rows in this order; rank: (features, n) the place of each row in it; sizes:
+    (features,) bool; scaled: (features, n), NaN where missing; ordered: (features, n) the same,
+    sorted; order: (features, n) the rows in this order, those without a value last; rank:
+    (features, n) the place of each row in it; known: (features,) how many rows have a value; sizes:
     (some,) growing; fewest: rows that a range needs; sharper: how much larger the gap of two
     conditions must be than that of one.
     gaps: (most,) −∞ to start with; places: (most, 6) for each condition the feature (−1: none) and
     the first and last place in its order. extremes: (2, most left out on a side + 1) scratch.
     """
-    n = order.shape[1]
+    n = known[feature]
     n_sizes, n_candidates = len(sizes), len(candidates)
     value = row[feature]
     column = scaled[feature]
-    tail = int(tail_share * n)
-    low, high = ordered[feature, tail], ordered[feature, n - 1 - tail]
-    gap = max(low - value, value - high) / max(high - low, narrowest)
-    _insert(gap, -1, 0, 0, -1, 0, 0, gaps, places)
+    if n >= fewest:
+        tail = int(tail_share * n)
+        low, high = ordered[feature, tail], ordered[feature, n - 1 - tail]
+        gap = max(low - value, value - high) / max(high - low, narrowest)
+        _insert(gap, -1, 0, 0, -1, 0, 0, gaps, places)
     windows = np.empty((n_candidates, n_sizes, 2), dtype=np.int64)
     n_windows = np.zeros(n_candidates, dtype=np.int64)
     firsts = np.full(N_FIRST, -1, dtype=np.int64)
     first_gaps = np.full(N_FIRST, -np.inf)
     for i in range(n_candidates):
         c = candidates[i]
-        n_windows[i] = _windows(row[c], ordered[c], categories[c], sizes, fewest, windows[i])
+        own = ordered[c, : known[c]]
+        n_windows[i] = _windows(row[c], own, categories[c], sizes, fewest, windows[i])
         best = -np.inf
         filled = 0
+        count = 0
         first, last = windows[i, 0, 0], windows[i, 0, 0] - 1
         for k in range(n_windows[i]):
             for place in range(windows[i, k, 0], first):
-                filled = _note(column[order[c, place]], extremes, filled)
+                number = column[order[c, place]]
+                if number == number:  # not missing
+                    filled = _note(number, extremes, filled)
+                    count += 1
             for place in range(last + 1, windows[i, k, 1] + 1):
-                filled = _note(column[order[c, place]], extremes, filled)
+                number = column[order[c, place]]
+                if number == number:
+                    filled = _note(number, extremes, filled)
+                    count += 1
             first, last = windows[i, k, 0], windows[i, k, 1]
-            gap = _gap(value, last - first + 1, tail_share, narrowest, extremes)
+            if count < fewest:
+                continue
+            gap = _gap(value, count, tail_share, narrowest, extremes)
             _insert(gap, c, first, last, -1, 0, 0, gaps, places)
             best = max(best, gap)
         place = N_FIRST
@@ -85,9 +97,10 @@ def search_conditions(
                 filled = 0
                 for place in range(first, last + 1):
                     one = order[c, place]
-                    if other_first <= rank[other_c, one] <= other_last:
+                    number = column[one]
+                    if other_first <= rank[other_c, one] <= other_last and number == number:
                         count += 1
-                        filled = _note(column[one], extremes, filled)
+                        filled = _note(number, extremes, filled)
                 if count < fewest:
                     continue
                 gap = _gap(value, count, tail_share, narrowest, extremes)

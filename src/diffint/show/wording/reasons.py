@@ -64,7 +64,7 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
 def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     """A reason in a few words: ``a = 9, not 2–5 where b 3–4``"""
     j, name = found.feature, shown_name(why.feature_names[found.feature])
-    shown, alike = f"{name} = {_value(why, row, j)}", conditions_text(why, row, found)
+    shown, alike = f"{name} = {_value(why, row, j, found)}", conditions_text(why, row, found)
     if found.kind is Kind.MISSING:
         return f"{name} missing"
     if found.kind is Kind.BEYOND and np.isnan(found.upper):
@@ -100,7 +100,7 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     j, alike = found.feature, conditions_text(why, row, found)
     if found.kind is Kind.MISSING:
         return f"is missing, {_others_missing(why, j)}"
-    shown = f"= {_value(why, row, j)}"
+    shown = f"= {_value(why, row, j, found)}"
     if found.kind is Kind.CONSTANT:
         return f"{shown}, but was {_ends(found)[0]} in every training row"
     if found.kind is Kind.BEYOND and np.isnan(found.upper):
@@ -111,24 +111,22 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     if found.kind is Kind.NEW:
         return f"{shown}, a value that no training row has"
     if found.kind is Kind.RARE:
-        return f"{shown}, as only {_others(found):,} of {found.support:,} training rows"
+        return f"{shown}, as {_few(found)} of {_by_rows(why, found)}"
     if found.kind is Kind.CLASH:
-        have = "none" if _others(found) == 0 else f"only {_others(found):,}"
-        those = f"of the {found.support:,} training rows with {alike}"
+        have, those = _few(found), f"of the {_by_rows(why, found)} with {alike}"
         if j in why.categories:
             return f"{shown}, as {have} {those}"
         return f"{shown}, but {have} {those} {'are' if _others(found) > 1 else 'is'} near it"
     if found.kind is Kind.PATTERN:
         return _against_pattern(why, row, found)
-    sampled = "sampled " if why.comparable is not None and why.comparable.sampled else ""
-    those = f"the {found.support:,} {sampled}training rows{f' with {alike}' if alike else ''}"
-    share = percent(found.coverage)
-    return f"{shown}, but {share} of {those} have {_range(found)}{_fits(why, found)}"
+    those = f"rows with {alike}" if alike else "all rows"
+    share, by = percent(found.coverage), _by_rows(why, found)
+    return f"{shown}, but {share} of {those} have {_range(found)} ({by}){_fits(why, found)}"
 
 
 def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
     """``= 9, but 95 % of the 120 training rows that otherwise fit its pattern have 2–5``"""
-    j, shown = found.feature, f"= {_value(why, row, found.feature)}"
+    j, shown = found.feature, f"= {_value(why, row, found.feature, found)}"
     if j in why.categories:
         have = values_text(why.categories[j], found.lower, found.upper)
     elif why.binds_below[row, j] != why.binds_above[row, j] and found.lower != found.upper:
@@ -148,6 +146,17 @@ def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
         f"{shown}, but {share} {found.support:,} {sampled}training rows that otherwise fit its "
         f"pattern have {have}"
     )
+
+
+def _by_rows(why: LocalExplanation, found: Reason) -> str:
+    """``243 sampled training rows``"""
+    of_all = why.comparable is not None and not why.comparable.sampled
+    sampled = "" if found.kind is Kind.RANGE and of_all else "sampled "
+    return f"{found.support:,} {sampled}training rows"
+
+
+def _few(found: Reason) -> str:
+    return "none" if _others(found) == 0 else f"only {_others(found):,}"
 
 
 def _others(found: Reason) -> int:
@@ -173,11 +182,12 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     return f"; {distinct_numbers(expected, found.value)[0]} would fit"
 
 
-def _value(why: LocalExplanation, row: int, j: int) -> str:
-    """A value as text, beside the ends of its range."""
+def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None) -> str:
+    """A value as text, distinct from the ends of the range beside it."""
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
-    shown = distinct_numbers(why.value[row, j], why.lower[row, j], why.upper[row, j])[0]
+    ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
+    shown = distinct_numbers(why.value[row, j], *ends)[0]
     beyond = why.new_texts.get((row, j))
     return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
 
