@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _COVERAGE = 0.92  # share of normal rows to be inside at least one pattern
+_MOST_ANOMALIES = 0.3  # share of anomalies inside a pattern
 _CHOOSING_SHARE, _MOST_CHOOSING = 2 / 3, 800  # rows that patterns are chosen by
 _FEWEST_CHOOSING = 30
 _ARTIFICIAL_ROWS = 1_500
@@ -210,17 +211,13 @@ def find_patterns(
     weight = model.members[0].kept_weight.astype(np.float64)
     mined = Rows.of(np.nan_to_num(scaled_rows(scaler, choosing)), weight)
     centers = np.clip(np.nan_to_num(unit_centers(model)[0]), scaler.lower, scaler.upper)
-    boxes = choose_boxes(
-        mined,
-        centers,
-        np.nan_to_num(scaled_rows(scaler, judged)),
-        anomaly_scores(prepared, judged, n_jobs),
-        max_patterns,
-        max_conditions,
-    )
+    scaled_judged = np.nan_to_num(scaled_rows(scaler, judged))
+    scores = anomaly_scores(prepared, judged, n_jobs)
+    boxes = choose_boxes(mined, centers, scaled_judged, scores, max_patterns, max_conditions)
+    threshold = model.calibration.threshold(_FLAGGED_RATE)
+    boxes = _telling(boxes, scaled_judged[scores > threshold])
     ranges = _readable_ranges(model, boxes, scaled_rows(scaler, measuring))
     made = artificial_rows(model, measuring, _ARTIFICIAL_ROWS, seed=1)
-    threshold = model.calibration.threshold(_FLAGGED_RATE)
     anomalies = made[anomaly_scores(prepared, made, n_jobs) > threshold]
     within, anomalies_within = inside(measuring, *ranges), inside(anomalies, *ranges)
     return PatternSet(
@@ -242,6 +239,22 @@ def find_patterns(
         features=model.features,
         kinds=model.kinds,
     )
+
+
+def _telling(boxes: list[Box], anomalies: Array) -> list[Box]:
+    """The boxes that many anomalies (rows, features) are outside of; at least the best one.
+
+    A box with half of all rows in it, as one value of a category, would cover them all, and leave
+    nothing for the others.
+    """
+    if not len(anomalies):
+        return boxes
+    shares = []
+    for box in boxes:
+        away = np.abs(anomalies[:, box.features] - (box.lower + box.upper) / 2)
+        shares.append(float((away <= _half_width(box)).all(axis=1).mean()))
+    kept = [box for box, share in zip(boxes, shares, strict=True) if share <= _MOST_ANOMALIES]
+    return kept or [boxes[int(np.argmin(shares))]]
 
 
 def scaled_rows(scaler: Scaler, x: NDArray[Any]) -> Array:
@@ -291,6 +304,9 @@ def _readable_ranges(
     for j, count in model.kinds.n_values.items():
         lower[:, j] = np.clip(lower[:, j], 0, count - 1)
         upper[:, j] = np.clip(upper[:, j], 0, count - 1)
+        allows_all = has_condition[:, j] & (lower[:, j] == 0) & (upper[:, j] == count - 1)
+        has_condition[allows_all & (has_condition.sum(axis=1) > 1), j] = False
+    lower, upper = (np.where(has_condition, ends, np.nan) for ends in (lower, upper))
     return has_condition, lower, upper
 
 
