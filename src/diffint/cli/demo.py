@@ -15,7 +15,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..show.wording.reasons import brief_reason
 from ..tables.atomic_write import atomic_write
 from ..tables.files.reading import ReadingOptions
 from .output import say
@@ -131,6 +130,8 @@ def _show_rows(
     top: int,
 ) -> None:
     """Print the rows with the highest scores and their reasons."""
+    from ..show.wording.reasons import brief_reason
+
     shown = np.argsort(-explanation.score, kind="stable")[:top]
     grid = _grid(f"The {len(shown)} most anomalous test rows and their reasons")
     for heading in ("row", "label", "score", "p"):
