@@ -18,7 +18,7 @@ from ..core.model import FittedModel
 from ..core.scaling import Scaler
 from ..engine.cpu.condition_kernel import search_conditions
 from .constraints import training_range
-from .reasons import Condition, Kind, Reason
+from .reasons import MOST_DOUBTED, Condition, Kind, Reason
 from .stored_rows import kept_rows, last_digit
 
 Array = NDArray[np.float64]
@@ -33,7 +33,6 @@ _FEWEST_ROWS, _FEWEST_SHARE = 80, 0.2  # comparable rows in a half, or this shar
 _FEWEST_MEASURED = 0.75  # of these, comparable rows in the half that measures
 _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
 _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
-_MOST_DOUBTED = 3  # candidates more than needed, in place of those in doubt
 _MOST_TRIED = 3  # sets of conditions that are measured
 _N_NEAREST = 10  # rows whose median would fit
 
@@ -45,10 +44,10 @@ class ComparableRows(Immutable):
     choosing, measuring: (rows, features) the halves. choosing_scaled: (features, rows) the first,
     scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
     order, those without a value last; rank: (features, rows) the place of each row in it; known:
-    (features,) how many have a value. tells: (features, some) for each
-    feature those that say most about it. smallest, largest: (features,) of all training rows;
-    weighted: (rows, features) both halves, scaled and divided by `divisor` (features,) for
-    distances. sampled: whether not all training rows are here.
+    (features,) how many have a value. tells: (features, some) for each feature those that say most
+    about it. smallest, largest: (features,) of all training rows; weighted: (rows, features) both
+    halves, scaled and divided by `divisor` (features,) for distances. sampled: whether not all
+    training rows are here.
     """
 
     choosing: Array
@@ -65,7 +64,6 @@ class ComparableRows(Immutable):
     divisor: Array
     is_category: NDArray[np.bool_]
     scaler: Scaler
-    n_training_rows: int
     sampled: bool
 
     @classmethod
@@ -74,8 +72,6 @@ class ComparableRows(Immutable):
         rows = kept_rows(model) if model.n_kept_rows else np.empty((0, model.n_features))
         if len(rows) < 2 * fewest_rows(len(rows) // 2):
             return None
-        whole = model.features.whole
-        rows[:, whole] = np.round(rows[:, whole])
         rows = rows[np.random.default_rng(0).permutation(len(rows))]
         first, second = rows[::2], rows[1::2]
         scaler = model.members[0].scaler
@@ -99,7 +95,6 @@ class ComparableRows(Immutable):
             divisor,
             np.isin(np.arange(rows.shape[1]), list(model.categories)),
             scaler,
-            model.training.n_rows,
             len(rows) < model.training.n_rows,
         )
 
@@ -245,7 +240,8 @@ def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) 
         spread[:, c] = np.mean([_spread(scaled[:, part]) for part in parts], axis=0)
     spread[:, ~varies] = np.inf
     np.fill_diagonal(spread, np.inf)
-    count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + _MOST_DOUBTED)
+    # More than needed, in place of those in doubt.
+    count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + MOST_DOUBTED)
     return np.argsort(spread, axis=1, kind="stable")[:, :count]
 
 

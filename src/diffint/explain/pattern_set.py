@@ -210,7 +210,7 @@ def find_patterns(
     judged = artificial_rows(model, choosing, _ARTIFICIAL_ROWS, seed=0, kinds=1)
     weight = model.members[0].kept_weight.astype(np.float64)
     mined = Rows.of(np.nan_to_num(scaled_rows(scaler, choosing)), weight)
-    centers = np.clip(np.nan_to_num(unit_centers(model)[0]), scaler.lower, scaler.upper)
+    centers = np.clip(np.nan_to_num(unit_centers(model)), scaler.lower, scaler.upper)
     scaled_judged = np.nan_to_num(scaled_rows(scaler, judged))
     scores = anomaly_scores(prepared, judged, n_jobs)
     boxes = choose_boxes(mined, centers, scaled_judged, scores, max_patterns, max_conditions)

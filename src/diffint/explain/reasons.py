@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
-_MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
 _WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
 _BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
@@ -141,7 +141,7 @@ class _Comparison(NamedTuple):
     @classmethod
     def of(cls, why: LocalExplanation, row: int) -> _Comparison:
         doubt, order = why.doubt[row], why.order[row]
-        first = order[: min(_MOST_DOUBTED, len(order) // 2)]
+        first = order[: min(MOST_DOUBTED, len(order) // 2)]
         doubted = [int(j) for j in first if doubt[j] > _LEAST_DOUBT * doubt[order[0]]]
         return cls(why.scaled[row], doubted)
 

@@ -59,7 +59,7 @@ def kept_rows(model: FittedModel) -> Array:
         chosen = _once(np.round(scaled / _SAME + offset), member_of)
         rows, member_of = rows[chosen], member_of[chosen]
     smallest, largest = training_range(model.features)
-    return _rounded(rows, last_digit(rows, largest - smallest))
+    return _as_in_training(model, _rounded(rows, last_digit(rows, largest - smallest)))
 
 
 def _once(rounded: Array, member_of: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -149,15 +149,14 @@ def artificial_rows(
     return _as_in_training(model, made)
 
 
-def unit_centers(model: FittedModel) -> tuple[Array, NDArray[np.int64]]:
-    """Centers of all patterns in the units of the first member, and their numbers of rows."""
+def unit_centers(model: FittedModel) -> Array:
+    """Centers of all patterns, in the units of the first member. → (patterns, features)"""
     scaler = model.members[0].scaler
-    centers, rows = [], []
+    centers = []
     for member in model.members:
         chosen = member.is_pattern
         lower, upper = member.scaler.in_units_of(
             scaler, member.center[chosen], member.half_width[chosen]
         )
         centers.append((lower + upper) / 2)
-        rows.append(member.box_rows[chosen])
-    return np.concatenate(centers), np.concatenate(rows)
+    return np.concatenate(centers)

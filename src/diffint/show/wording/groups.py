@@ -51,7 +51,7 @@ def group_text(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Brea
     for found in why.reasons_of(row):
         if found.feature in wanted:
             return f"{shown_name(why.feature_names[found.feature])} {claim(why, row, found)}."
-    return why.reasons(row)[0] if why.reasons(row) else f"{_NONE}."
+    return next(iter(why.reasons(row)), f"{_NONE}.")
 
 
 def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> str:

@@ -9,7 +9,7 @@ from ...core.formatting import distinct_numbers, listed, number, percent, shown_
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from ...explain.reasons import Condition, Kind, Reason
-from .ranges import range_text, values_text
+from .ranges import range_text
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason
 _CARRIED = 0.6  # share of the score that they carry together, if so few do
@@ -78,8 +78,6 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
         return f"{shown}, a rare value"
     if found.kind is Kind.CLASH:
         return f"{shown}, unusual where {alike}"
-    if j in why.categories:
-        return f"{shown}, not {values_text(why.categories[j], found.lower, found.upper)}"
     where = f" where {alike}" if alike else ""
     return f"{shown}, not {_range(found)}{where}"
 
@@ -127,9 +125,7 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
 def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
     """``= 9, but 95 % of the 120 training rows that otherwise fit its pattern have 2–5``"""
     j, shown = found.feature, f"= {_value(why, row, found.feature, found)}"
-    if j in why.categories:
-        have = values_text(why.categories[j], found.lower, found.upper)
-    elif why.binds_below[row, j] != why.binds_above[row, j] and found.lower != found.upper:
+    if why.binds_below[row, j] != why.binds_above[row, j] and found.lower != found.upper:
         at = "at most" if found.side > 0 else "at least"
         have = f"{at} {_ends(found)[1 if found.side > 0 else 0]}"
     else:
