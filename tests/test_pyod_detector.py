@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from diffint import CalibrationWarning, DiffInt
+from diffint.core.errors import InputError
 from diffint.pyod_detector import DiffIntDetector
 
 from .conftest import make_rows
@@ -110,8 +111,31 @@ def test_no_calibration_warning():
 def test_every_setting_can_be_given():
     from diffint.core.config import Config
 
-    settings = set(DiffIntDetector().get_params())
-    assert set(Config.names()) - settings == {"calibration"}  # PyOD sets the threshold
+    assert set(Config.names()) <= set(DiffIntDetector().get_params())
+
+
+def test_select_with_rows_scored_by_members_that_left_them_out():
+    rng = np.random.default_rng(0)
+    train, new = rng.normal(size=(400, 3)), rng.normal(size=(100, 3))
+    new[:10] += 8.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CalibrationWarning)
+        detector = DiffIntDetector(**QUICK, calibration="members", contamination=0.05).fit(train)
+        found, p_values = detector.select(new, 0.2), detector.p_values(new)
+    assert found.selected[:10].all()
+    assert found.n_selected < 16
+    np.testing.assert_array_equal(p_values, found.p_values)
+    # PyOD's threshold is that of rows which their members have not seen.
+    assert detector.decision_scores_.shape == (400,)
+    assert detector.labels_.mean() == pytest.approx(0.05, abs=0.01)
+    assert (detector.predict(rng.normal(size=(1000, 3))) == 1).mean() < 0.1
+
+
+def test_select_needs_rows_that_are_left_out(detector):
+    with pytest.raises(InputError, match="calibration='members'"):
+        detector.select(make_rows(5))
+    with pytest.raises(InputError, match="calibration='holdout' is not one of"):
+        DiffIntDetector(calibration="holdout").fit(make_rows(40))
 
 
 def test_explanations_use_the_threshold_of_pyod(detector):

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     )
     from .core.model import FittedModel
     from .core.version import __version__
+    from .decide.alert_stream import AlertStream
     from .estimator import DiffInt
     from .finding import AnomaliesFound, find_anomalies
 
 __all__ = [
+    "AlertStream",
     "AnomaliesFound",
     "CacheWarning",
     "CalibrationWarning",
@@ -40,6 +42,7 @@ __all__ = [
 # All imported on first use: importing scikit-learn takes a second, which the command's help does
 # not need, and the command handles Ctrl-C only after this module is imported.
 _MODULES = {
+    "AlertStream": ".decide.alert_stream",
     "AnomaliesFound": ".finding",
     "Config": ".core.config",
     "DiffInt": ".estimator",

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .core.checks import check_count, resolve_jobs
+from .core.checks import check_count, check_real, resolve_jobs
 from .core.config import (
     PAPER,
     RECOMMENDED,
     RUN_SETTINGS,
     Config,
+    check_confidence,
     check_false_positive_rate,
     parameters_section,
 )
 from .core.errors import InputError
+from .core.flag_rule import FlagRule
 from .core.row_labels import index_of
 from .decide import thresholds
 from .engine.devices import resolve_device
@@ -30,11 +32,16 @@ from .tables.frames import (
     check_training_values,
     find_kinds,
     new_texts_of,
-    read_anomalies,
-    read_groups,
     read_table,
 )
 from .tables.frames import feature_names as names_of
+from .tables.row_marks import (
+    read_anomalies,
+    read_groups,
+    read_segments,
+    segment_codes,
+    without_segments,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
     from .core.model import FittedModel
+    from .decide.selection import Selection
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
     from .explain.nearest_normal import NearestNormal
@@ -98,6 +106,8 @@ array([ 1, -1])
 
     # Name of the id column of the training file. Set and used only by the command line.
     id_column_: str | None = None
+    # Column of the training table with the segments, if they are from a column.
+    segment_column_: str | None = None
     # Files that must not be overwritten by mistake, where they are known.
     _model_file: str | os.PathLike[str] | None = None
     _table_file: str | os.PathLike[str] | None = None
@@ -126,6 +136,7 @@ array([ 1, -1])
         calibration: str = RECOMMENDED.calibration,
         suspected_share: float | str = RECOMMENDED.suspected_share,
         categories: Any = RUN_SETTINGS["categories"].default,
+        confidence: float | None = RUN_SETTINGS["confidence"].default,
         false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
         device: str = RUN_SETTINGS["device"].default,
         random_state: Any = RUN_SETTINGS["random_state"].default,
@@ -153,6 +164,7 @@ array([ 1, -1])
         self.calibration = calibration
         self.suspected_share = suspected_share
         self.categories = categories
+        self.confidence = confidence
         self.false_positive_rate = false_positive_rate
         self.device = device
         self.random_state = random_state
@@ -166,7 +178,14 @@ array([ 1, -1])
 
     # --- Fitting ---------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, anomalies: Any = None, groups: Any = None) -> DiffInt:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        anomalies: Any = None,
+        groups: Any = None,
+        segments: Any = None,
+    ) -> DiffInt:
         """Fit the detector on normal rows.
 
         Parameters
@@ -183,15 +202,23 @@ array([ 1, -1])
             training and calibration and count once in the threshold, so that false-positive rate
             and p-values hold for rows of new groups. By default, copies of rows are found and
             are groups; if these are independent, give every row a label of its own.
+        segments : name of a column, or array-like of shape (rows,), default=None
+            Stores, regions or machines for each of which the false-positive rate is to hold: each
+            has a threshold of its own. Segments with too few calibration rows share one, and a
+            warning names them. A column given by its name is no feature, and new rows need it too;
+            if labels are given, new rows take them from the column of the same name, or from the
+            `segments` argument of a method.
 
         Returns
         -------
         self : DiffInt
         """
-        self._fit(X, anomalies, groups)
+        self._fit(X, anomalies, groups, segments)
         return self
 
-    def _fit(self, X: Any, anomalies: Any, groups: Any, every_row: bool = False) -> Split:
+    def _fit(
+        self, X: Any, anomalies: Any, groups: Any, segments: Any = None, every_row: bool = False
+    ) -> Split:
         """Fit; every_row: each row is left out by some member. → the rows of each member"""
         from .fit.category_positions import with_ordered_values
         from .fit.pipeline import Task, fit_and_split
@@ -203,9 +230,10 @@ array([ 1, -1])
         self.__dict__.pop("suspects_", None)
         self._model_file, self._table_file = None, _file_of(X)
         config = self.config
-        rate = check_false_positive_rate(self.false_positive_rate)
+        check_false_positive_rate(self.false_positive_rate), check_confidence(self.confidence)
         n_jobs = resolve_jobs(self.n_jobs)
         seed = _seed_sequence(self.random_state)
+        X, parted = read_segments(X, segments)
         kinds = find_kinds(X, self.categories)
         table = read_table(self, X, reset=True, kinds=kinds)
         if kinds.categories:
@@ -220,13 +248,17 @@ array([ 1, -1])
         elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
         task = Task(table, mask, seed, codes, kinds, every_row=every_row)
+        if parted is not None:
+            task = replace(task, segments=parted.codes, segment_names=parted.names)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
             how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
             task = without_suspects(task, names, config, **how)
             model, split = fit_and_split(task, names, config, **how)
         self._set_model(model)
         self.suspects_ = task.left_out & ~mask
-        thresholds.warn_if_out_of_reach(model.calibration, rate)
+        self.segment_column_ = None if parted is None else parted.column
+        thresholds.warn_if_out_of_reach(self.rule)
+        thresholds.warn_of_pooled_segments(self.rule)
         return split
 
     @property
@@ -253,7 +285,29 @@ array([ 1, -1])
     def _read(self, X: Any) -> NDArray[np.floating[Any]]:
         """Validate new rows and return them as a matrix (rows, features)."""
         check_is_fitted(self, "model_")
-        return read_table(self, X, reset=False, kinds=self.model_.kinds)
+        return read_table(self, self._features_of(X), reset=False, kinds=self.model_.kinds)
+
+    def _features_of(self, X: Any) -> Any:
+        """A table without the column of segments."""
+        return without_segments(X, self.segment_column_, self.model_.columns)
+
+    @property
+    def rule(self) -> FlagRule:
+        """Which rows are flagged, for the current `false_positive_rate` and `confidence`."""
+        check_is_fitted(self, "model_")
+        rate = check_false_positive_rate(self.false_positive_rate)
+        return FlagRule(self.model_.calibration, rate, check_confidence(self.confidence))
+
+    def _rule_for(self, X: Any, segments: Any = None) -> FlagRule:
+        """The rule for the rows of a table: with segments, each has a threshold of its own."""
+        rule = self.rule
+        thresholds.warn_if_out_of_reach(rule)
+        names = rule.calibration.segment_names
+        if not names:
+            if segments is not None:
+                raise InputError("segments are given, but the model was fitted without them")
+            return rule
+        return rule.for_rows(segment_codes(X, segments, names, self.segment_column_))
 
     # --- Scoring ---------------------------------------------------------------------------
 
@@ -283,18 +337,78 @@ array([ 1, -1])
         """Negated anomaly scores (rows,); higher is more normal."""
         return -self.anomaly_score(X)
 
-    def decision_function(self, X: Any) -> Scores:
+    def decision_function(self, X: Any, segments: Any = None) -> Scores:
         """Signed distance of `score_samples` to the threshold (rows,); negative for outliers."""
-        return self.score_samples(X) - self.offset_
+        scores = self.score_samples(X)
+        return scores + self._rule_for(X, segments).threshold
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any, segments: Any = None) -> NDArray[np.int64]:
         """Labels (rows,): −1 for outliers (p ≤ `false_positive_rate`), +1 for inliers."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        distance = self.decision_function(X, segments)
+        thresholds.warn_if_optimistic(self.rule)
+        return np.where(distance < 0, -1, 1)
 
-    def p_values(self, X: Any) -> Scores:
-        """Conformal p-values (rows,): the share of normal rows that score at least as high."""
-        check_is_fitted(self, "model_")
-        return thresholds.p_values(self.model_.calibration, self.anomaly_score(X))
+    def p_values(self, X: Any, segments: Any = None, *, weights: Any = None) -> Scores:
+        """Conformal p-values (rows,): the share of normal rows that score at least as high.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+        segments : array-like of shape (rows,), default=None
+            The segment of each row, for a model with segments; None takes them from the column
+            that the model was fitted with.
+        weights : callable or "estimate", default=None
+            For rows that come from elsewhere than the training rows: how many times as common such
+            a row is among the new normal rows as among the training rows. A function from a data
+            frame of features to weights (rows,), or "estimate" to find them from `X`, which should
+            then have few anomalies. Weighted conformal p-values are valid for known weights.
+        """
+        scores = self.anomaly_score(X)
+        if weights is None:
+            return thresholds.p_values(self._rule_for(X, segments), scores)
+        from .decide.shift import weighted_p_values
+
+        if self.model_.calibration.segment_names:
+            raise InputError("weights cannot be combined with segments")
+        return weighted_p_values(self.model_, self._read(X), scores, weights, self.rule.rate)
+
+    def select(
+        self,
+        X: Any,
+        false_discovery_rate: float = 0.1,
+        *,
+        method: str = "benjamini-hochberg",
+        confidence: float = 0.95,
+        segments: Any = None,
+    ) -> Selection:
+        """The rows to look at, so that few of them are false alerts.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            All rows to choose from, for example those of a day.
+        false_discovery_rate : float, default=0.1
+            Expected share of normal rows among the selected ones, at most.
+        method : {"benjamini-hochberg", "storey"}, default="benjamini-hochberg"
+            "storey" estimates the share of normal rows and selects more rows if many are anomalies.
+        confidence : float, default=0.95
+            Probability with which the bounds on the share of false alerts hold, all at once.
+        segments : array-like of shape (rows,), default=None
+            As in `p_values`.
+
+        Returns
+        -------
+        selection : Selection
+            `selected` (rows,), `bound` (the largest share of false alerts among them), `bounds`
+            (rows,) the same at every other threshold, `to_frame()`, `text()`.
+        """
+        from .decide.selection import select_rows
+
+        rate = check_real("false_discovery_rate", false_discovery_rate, above=0.0, below=1.0)
+        sure = check_real("confidence", confidence, above=0.0, below=1.0)
+        scores = self.anomaly_score(X)
+        rule = replace(self._rule_for(X, segments), confidence=None)
+        return select_rows(rule, scores, rate, method, sure, index_of(X))
 
     def reconstruct(self, X: Any) -> Scores:
         """Reconstructed rows in original units (rows, features)."""
@@ -332,10 +446,12 @@ array([ 1, -1])
 
     @property
     def offset_(self) -> float:
-        """Minus the threshold on the anomaly score, for the current `false_positive_rate`."""
-        check_is_fitted(self, "model_")
-        rate = check_false_positive_rate(self.false_positive_rate)
-        return -thresholds.threshold(self.model_.calibration, rate)
+        """Minus the threshold on the anomaly score, for the current `false_positive_rate`.
+
+        With segments, that of all rows together.
+        """
+        thresholds.warn_if_out_of_reach(self.rule)
+        return -float(self.rule.threshold)
 
     @property
     def history_(self) -> NDArray[np.float64]:
@@ -366,18 +482,23 @@ array([ 1, -1])
 
         return find_patterns(self.prepared, max_patterns, max_conditions, resolve_jobs(self.n_jobs))
 
-    def explain(self, X: Any) -> LocalExplanation:
-        """Why rows score as they do: nearest pattern, violated ranges, responsible features."""
-        return self._explain(X, -self.offset_)
+    def explain(self, X: Any, segments: Any = None) -> LocalExplanation:
+        """Why rows score as they do: nearest pattern, violated ranges, responsible features.
 
-    def _explain(self, X: Any, threshold: float) -> LocalExplanation:
+        segments: as in `p_values`
+        """
+        return self._explain(X, self._rule_for(X, segments))
+
+    def _explain(self, X: Any, rule: FlagRule) -> LocalExplanation:
         from .explain.explain_rows import explain_rows
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        new = new_texts_of(X, table, self.model_.kinds)
-        return explain_rows(self.prepared, table, threshold, jobs, index_of(X), new)
+        new = new_texts_of(self._features_of(X), table, self.model_.kinds)
+        return explain_rows(self.prepared, table, rule, jobs, index_of(X), new)
 
-    def nearest_normal(self, X: Any, *, max_changes: int = 3) -> NearestNormal:
+    def nearest_normal(
+        self, X: Any, *, max_changes: int = 3, segments: Any = None
+    ) -> NearestNormal:
         """For each flagged row the smallest set of changes found after which it is not flagged.
 
         Parameters
@@ -385,15 +506,17 @@ array([ 1, -1])
         X : table of shape (rows, features)
         max_changes : int, default=3
             Largest number of features to change.
+        segments : array-like of shape (rows,), default=None
+            As in `p_values`.
         """
-        return self._nearest_normal(X, -self.offset_, max_changes)
+        return self._nearest_normal(X, self._rule_for(X, segments), max_changes)
 
-    def _nearest_normal(self, X: Any, threshold: float, max_changes: int) -> NearestNormal:
+    def _nearest_normal(self, X: Any, rule: FlagRule, max_changes: int) -> NearestNormal:
         from .explain.nearest_normal import nearest_normal
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        new = new_texts_of(X, table, self.model_.kinds)
-        return nearest_normal(self.prepared, table, threshold, max_changes, jobs, index_of(X), new)
+        new = new_texts_of(self._features_of(X), table, self.model_.kinds)
+        return nearest_normal(self.prepared, table, rule, max_changes, jobs, index_of(X), new)
 
     def match(self, X: Any) -> pandas.DataFrame:
         """The nearest pattern of each row, and whether the row lies inside its box.
@@ -428,6 +551,7 @@ array([ 1, -1])
         *,
         max_rows: int = 1_000,
         kept: Mapping[str, Any] | None = None,
+        segments: Any = None,
     ) -> Path:
         """Write an HTML page with the flagged rows, their reasons, and what the model learned.
 
@@ -442,26 +566,32 @@ array([ 1, -1])
         kept : DataFrame or mapping from names to columns of shape (rows,), default=None
             Columns that are not features, such as names, to show with each row. Columns that the
             fit ignored are shown too.
+        segments : array-like of shape (rows,), default=None
+            As in `p_values`.
 
         Returns
         -------
         path : Path
         """
-        rate = check_false_positive_rate(self.false_positive_rate)
-        return self._report(X, path, max_rows, kept, -self.offset_, rate)
+        return self._report(X, path, max_rows, kept, self._rule_for(X, segments))
 
-    def _report(
-        self, X: Any, path: Any, max_rows: int, kept: Any, threshold: float, rate: float
-    ) -> Path:
+    def _report(self, X: Any, path: Any, max_rows: int, kept: Any, rule: FlagRule) -> Path:
         from .show.report.writing import scored_rows, write_page
         from .tables.atomic_write import check_not_an_input
 
         check_not_an_input(path, _file_of(X), self._model_file, self._table_file)
         max_rows, table = check_count(max_rows, "rows"), self._read(X)
         scored = scored_rows(
-            self.model_, X, table, self._scores(table), threshold, max_rows, kept, Path(path).stem
+            self.model_,
+            self._features_of(X),
+            table,
+            self._scores(table),
+            rule,
+            max_rows,
+            kept,
+            Path(path).stem,
         )
-        return write_page(self.prepared, scored, path, threshold, rate, resolve_jobs(self.n_jobs))
+        return write_page(self.prepared, scored, path, rule, resolve_jobs(self.n_jobs))
 
     # --- Saving ----------------------------------------------------------------------------
 
@@ -479,6 +609,8 @@ array([ 1, -1])
                 "false_positive_rate": check_false_positive_rate(self.false_positive_rate),
                 "named": hasattr(self, "feature_names_in_"),
                 "id_column": self.id_column_,
+                "confidence": check_confidence(self.confidence),
+                "segment_column": self.segment_column_,
             },
         )
 
@@ -492,10 +624,13 @@ array([ 1, -1])
 
         model, settings = load_model(path)
         estimator = cls(
-            **model.config.to_dict(), false_positive_rate=settings["false_positive_rate"]
+            **model.config.to_dict(),
+            false_positive_rate=settings["false_positive_rate"],
+            confidence=settings["confidence"],
         )
         estimator._set_model(model)
         estimator.id_column_ = settings["id_column"]
+        estimator.segment_column_ = settings["segment_column"]
         estimator._model_file = path
         estimator.n_features_in_ = len(model.columns)
         if settings["named"]:

@@ -109,7 +109,7 @@ class AnomaliesFound:
             )
         jobs, index = resolve_jobs(detector.n_jobs), index_for(top, self.index, len(table))
         new = new_texts_of(X, table, detector.model_.kinds, top)
-        why = explain_rows(detector.prepared, table[top], -detector.offset_, jobs, index, new)
+        why = explain_rows(detector.prepared, table[top], detector.rule, jobs, index, new)
         # Most of these rows are known to some members; their scores are those without them.
         return replace(why, score=self.scores[top], p_value=self.p_values[top])
 
@@ -165,7 +165,7 @@ def find_anomalies(
     """
     detector = DiffInt(**settings, suspected_share=suspected_share)
     config = detector.config
-    if config.calibration != "members" or config.n_members == 1:
+    if config.calibration not in ("auto", "members") or config.n_members == 1:
         raise InputError(
             "find_anomalies needs members that leave out different rows: "
             "calibration='members' and n_members of at least 2"

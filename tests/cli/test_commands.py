@@ -90,7 +90,7 @@ class TestFit:
         assert "On 80 rows held out (4 anomalies), with a fit without them: AUROC 0.9" in (
             done.out.replace("AUROC 1.0", "AUROC 0.9")
         )
-        assert "5 % of normal rows." in done.out
+        assert "5 % of normal rows (measured, not proven)" in done.out
         detector = DiffInt.load(tmp_path / "m")
         assert list(detector.feature_names_in_) == FEATURES
         assert detector.false_positive_rate == 0.05
@@ -344,10 +344,10 @@ class TestModelCommands:
         pd.DataFrame(numbers, columns=["a", "b"]).to_csv(table, index=False)
         model = tmp_path / "m.diffint"
         fitted = run("fit", table, "-o", model, "--epochs", "2")
-        assert "stores 5 × 48 training rows; --kept-rows 0 stores none" in " ".join(
+        assert "stores 5 × 48 training rows and 60 calibration rows; --kept-rows 0" in " ".join(
             (fitted.out + fitted.err).split()
         )
-        assert "stores      5 × 48 training rows, scaled" in run("info", model).out
+        assert "stores      5 × 48 training rows and 60 calibration rows" in run("info", model).out
         run("fit", table, "-o", model, "--epochs", "2", "--kept-rows", "0")
         assert "stores      no training rows" in run("info", model).out
 

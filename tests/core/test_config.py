@@ -37,8 +37,18 @@ def test_recommended_preset():
 def test_members_and_kept_rows_by_table(n_rows, n_features, n_members, kept_rows):
     config = RECOMMENDED.for_table(n_rows, n_features)
     assert (config.n_members, config.kept_rows) == (n_members, kept_rows)
-    given = Config(n_members=2, kept_rows=7)
+    given = Config(n_members=2, kept_rows=7, calibration="members")
     assert given.for_table(n_rows, n_features) == given
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "every_row", "expected"),
+    [(4_999, False, "members"), (5_000, False, "holdout"), (5_000, True, "members")],
+)
+def test_calibration_by_table(n_rows, every_row, expected):
+    assert RECOMMENDED.for_table(n_rows, 3, every_row).calibration == expected
+    for given in ("members", "holdout", "training"):
+        assert Config(calibration=given).for_table(n_rows, 3, every_row).calibration == given
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse
 
 from diffint import DiffInt, InputError
-from diffint.tables.frames import read_anomalies, read_table
+from diffint.tables.frames import read_table
+from diffint.tables.row_marks import read_anomalies
 
 from ..conftest import QUICK
 

@@ -74,10 +74,9 @@ def explain(
                 "--id COL"
             )
         batch = _rows(detector, file, row, id_column, row_id, top, jobs, keep)
-    threshold = -detector.offset_
-    new = batch.new_texts(detector.model_)
-    why = explain_rows(detector.prepared, batch.values, threshold, new_texts=new)
-    nearest = nearest_normal(detector.prepared, batch.values, threshold, new_texts=new)
+    rule, new = batch.rule, batch.new_texts(detector.model_)
+    why = explain_rows(detector.prepared, batch.values, rule, new_texts=new)
+    nearest = nearest_normal(detector.prepared, batch.values, rule, new_texts=new)
     names = [batch.name(i) for i in range(len(why))]
     kept = [batch.kept_cells(i) for i in range(len(why))]
     if as_json:
@@ -144,7 +143,7 @@ def _as_json(
                 "row": name,
                 "score": why.score[i],
                 "p_value": why.p_value[i],
-                "threshold": why.threshold,
+                "threshold": why.threshold_of(i),
                 "flagged": bool(why.flagged[i]),
                 "pattern": int(why.unit[i]),
                 "reasons": records(reasons),

@@ -184,8 +184,8 @@ def _report(found: AnomaliesFound, table_rows: TrainingRows, table: str) -> str:
     from ..tables.frames import new_texts_of, unused_cells
 
     frame, ids, model = table_rows.frame, table_rows.ids, found.detector.model_
-    threshold, values = -found.detector.offset_, found.detector._read(frame)
-    shown = found.order[: int((found.scores > threshold).sum())][:MOST_SHOWN]
+    flagged, values = found.detector.rule.flagged(found.scores), found.detector._read(frame)
+    shown = found.order[: int(flagged.sum())][:MOST_SHOWN]
     cells = {name: column.take(pyarrow.array(shown)) for name, column in table_rows.shown.items()}
     others = [
         {name: cell_text(column[i]) for name, column in cells.items()} for i in range(len(shown))

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
-from ..core.formatting import counted, listed, number
+from ..core.flag_rule import FlagRule
+from ..core.formatting import counted, listed, number, shown_name
 from ..core.scaling import SCALERS
+from ..decide.thresholds import guarantee
 from ..show.wording.learned import features_text, stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
@@ -50,6 +52,14 @@ def fit(
     ] = None,
     id_column: arguments.Id = None,
     group: arguments.Group = None,
+    segment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column with segments, such as stores, each of which gets a threshold of its own.",
+            rich_help_panel=arguments.COLUMNS,
+        ),
+    ] = None,
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
     categories: arguments.Categories = None,
@@ -57,6 +67,9 @@ def fit(
     fpr: Annotated[
         float, typer.Option(metavar="RATE", help=SETTINGS["false_positive_rate"].meaning)
     ] = SETTINGS["false_positive_rate"].default,
+    confidence: Annotated[
+        float | None, typer.Option(metavar="P", help=SETTINGS["confidence"].meaning)
+    ] = SETTINGS["confidence"].default,
     preset: Annotated[
         str,
         typer.Option(
@@ -104,6 +117,14 @@ def fit(
             rich_help_panel=arguments.TRAINING,
         ),
     ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="auto; holdout, for error rates that are proven in tables of any size; members.",
+            rich_help_panel=arguments.TRAINING,
+        ),
+    ] = None,
     suspected_share: Annotated[
         str | None,
         typer.Option(
@@ -134,6 +155,7 @@ def fit(
     check_writable(output)  # before the work, to fail early
     settings = _settings(
         preset,
+        calibration=calibration,
         decoder=decoder,
         epochs=epochs,
         kept_rows=kept_rows,
@@ -145,6 +167,7 @@ def fit(
     detector = DiffInt(
         **settings,
         false_positive_rate=fpr,
+        confidence=confidence,
         random_state=seed,
         device=device,
         n_jobs=jobs,
@@ -153,14 +176,16 @@ def fit(
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     with open_table(table, how) as file:
         marked = None if label is None else Label(label, file)
-        others = other_columns(file, marked, id_column, group)
+        others = other_columns(file, marked, id_column, group, segment)
         chosen = choose_features(file, columns, ignore, categories, others)
-        rows = read_training_rows(file, chosen, marked, group, id_column, numeric_only)
+        shown = [] if segment is None else [segment]
+        rows = read_training_rows(file, chosen, marked, group, id_column, numeric_only, shown)
         unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
     frame = rows.frame
     accuracy = [] if label is None else [_accuracy(detector, rows)]
-    detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups)
-    detector.id_column_ = id_column
+    segments = None if segment is None else rows.shown[segment].to_pandas()
+    detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups, segments=segments)
+    detector.id_column_, detector.segment_column_ = id_column, segment
     detector.save(output)
     training = detector.model_.training
     lines = [
@@ -181,21 +206,37 @@ def fit(
     if unused:
         lines.append(f"Not used: {unused_columns(unused)}.")
     lines += accuracy
-    threshold = -detector.offset_
-    calibration = detector.model_.calibration
-    if not calibration.held_out:
-        meaning = "the threshold is based on training rows and is optimistic"
-    elif calibration.reaches(fpr):
-        meaning = f"{number(100 * fpr)} % of normal rows"
-    else:
-        left_out = counted(calibration.n_groups, calibration.unit)
-        meaning = f"the highest score of {left_out} left out"
-    lines.append(f"A row is flagged above a score of {number(threshold)}: {meaning}.")
+    lines += _threshold_lines(detector.rule)
     stored = stored_rows(detector.model_)
     stored = f" (stores {stored}; --kept-rows 0 stores none)" if stored else ""
     lines.append(f"Model file: {output}{stored}")
     for line in lines:
         say(line)
+
+
+def _threshold_lines(rule: FlagRule) -> list[str]:
+    """When a row is flagged, and what is promised."""
+    scores, names = rule.calibration, rule.calibration.segment_names
+    if not scores.held_out:
+        meaning = "the threshold is based on training rows and is optimistic"
+    elif scores.reaches(rule.rate, rule.confidence):
+        meaning = f"{number(100 * rule.rate)} % of normal rows"
+        meaning += f" ({guarantee(scores, rule.confidence)})"
+    else:
+        meaning = f"the highest score of {counted(scores.n_groups, scores.unit)} left out"
+    if not names:
+        return [f"A row is flagged above a score of {number(float(rule.threshold))}: {meaning}."]
+    lines = [f"A row is flagged above the threshold of its segment: {meaning}."]
+    counts = np.bincount(scores.segments, minlength=len(names))
+    order = sorted(rule.own_segments, key=lambda code: -counts[code])
+    shown = [
+        f"{shown_name(names[code])} {number(rule.part(code).threshold(rule.rate, rule.confidence))}"
+        for code in order[:_MOST_LISTED]
+    ]
+    shown += [f"{len(order) - _MOST_LISTED:,} more"] if len(order) > _MOST_LISTED else []
+    if shown:
+        lines.append(f"Thresholds of segments: {', '.join(shown)}.")
+    return lines
 
 
 def _settings(preset: str, **given: Any) -> dict[str, Any]:
@@ -216,14 +257,20 @@ def _settings(preset: str, **given: Any) -> dict[str, Any]:
 
 
 def other_columns(
-    file: TableFile, label: Label | None, id_column: str | None, group: str | None
+    file: TableFile,
+    label: Label | None,
+    id_column: str | None,
+    group: str | None,
+    segment: str | None = None,
 ) -> dict[str, str]:
     """The columns that are not features, and what they are."""
-    if label is not None and label.column in (id_column, group):
-        other = "id" if label.column == id_column else "group"
-        raise InputError(f"{label.column!r} cannot be both the label and the {other} column")
+    named = {"id": id_column, "group": group, "segment": segment}
+    for other, column in named.items():
+        if label is not None and label.column == column:
+            raise InputError(f"{label.column!r} cannot be both the label and the {other} column")
     others = {}
-    for column, option in ((id_column, "--id"), (group, "--group")):
+    for other, column in named.items():
+        option = f"--{other}"
         if column is not None:
             check_columns(file, [column], f"{option} names")
             others[column] = option

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.flag_rule import FlagRule
 from ..core.formatting import counted, number, printable, shown_name
 from ..core.model import FittedModel
+from ..decide.thresholds import guarantee
 from ..show.wording.learned import features_text, stored_rows
 from . import arguments
 from .loading import load_detector
 from .output import say, say_json
+
+if TYPE_CHECKING:
+    from ..estimator import DiffInt
 
 _VALUES = 8  # of a category that are named
 
@@ -32,12 +41,17 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
                 "training": vars(training),
                 "settings": settings,
                 "false_positive_rate": detector.false_positive_rate,
+                "confidence": detector.confidence,
                 "threshold": -detector.offset_,
+                "segment_column": detector.segment_column_,
+                "segments": _segments(detector.rule),
                 "stored_training_rows": fitted.n_kept_rows,
+                "stored_calibration_rows": len(fitted.calibration.sample),
                 "calibration": {
                     "kind": fitted.calibration.kind,
                     "rows": len(fitted.calibration.scores),
                     "groups": fitted.calibration.n_groups,
+                    "proven": fitted.calibration.proven,
                 },
             }
         )
@@ -59,7 +73,9 @@ def info(model: arguments.Model, as_json: arguments.Json = False) -> None:
         f"diffint {training.version}",
         "threshold": f"{number(-detector.offset_)} (false-positive rate "
         f"{number(detector.false_positive_rate)}, calibrated on "
-        f"{counted(len(calibration.scores), 'score')}{in_groups}: {calibration.kind})",
+        f"{counted(len(calibration.scores), 'score')}{in_groups}: {calibration.kind}; "
+        f"{guarantee(calibration, detector.confidence)})",
+        **_segment_lines(detector),
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
     width = max(len(name) for name in lines)
@@ -81,6 +97,35 @@ def _categories(model: FittedModel) -> dict[str, str]:
     return found | ({"ignored": ", ".join(ignored)} if ignored else {})
 
 
+def _segments(rule: FlagRule) -> list[dict[str, Any]]:
+    """The segments: name, calibration rows, threshold, and whether it is their own."""
+    names, counts = rule.calibration.segment_names, np.bincount(rule.calibration.segments)
+    counts = np.pad(counts, (0, len(names) - len(counts)))
+    return [
+        {
+            "name": name,
+            "calibration_rows": int(counts[code]),
+            "threshold": rule.part(code).threshold(rule.rate, rule.confidence),
+            "pooled": code not in rule.own_segments,
+        }
+        for code, name in enumerate(names)
+    ]
+
+
+def _segment_lines(detector: DiffInt) -> dict[str, str]:
+    found = _segments(detector.rule)
+    if not found:
+        return {}
+    shown = [
+        f"{shown_name(line['name'])} (threshold {number(line['threshold'])}"
+        f"{', shared' if line['pooled'] else ''})"
+        for line in found[:10]
+    ]
+    more = f", … ({len(found) - 10:,} more)" if len(found) > 10 else ""
+    source = f" from {detector.segment_column_!r}" if detector.segment_column_ else ""
+    return {"segments": f"{len(found):,}{source}: {', '.join(shown)}{more}"}
+
+
 def _stored(model: FittedModel) -> str:
     stored = stored_rows(model)
-    return f"{stored}, scaled (fit --kept-rows 0 stores none)" if stored else "no training rows"
+    return f"{stored} (fit --kept-rows 0 stores none)" if stored else "no training rows"

@@ -74,3 +74,43 @@ class ModelColumns:
                 f"as '{shown_name(values[0])}'; is it the right column? If its meaning has "
                 "changed, fit a new model"
             )
+
+
+class SegmentColumn:
+    """Reads the segments of a file's rows, if the model has segments."""
+
+    def __init__(self, detector: DiffInt, file: TableFile) -> None:
+        self._file, self._names = file, detector.model_.calibration.segment_names
+        self._column = detector.segment_column_ if self._names else None
+        if self._names and self._column is None:
+            raise InputError(
+                "the model has segments that are not from a column, so that they cannot be found "
+                "in a file; fit with a column, or score with the library"
+            )
+        if self._column is not None:
+            check_columns(file, [self._column], "the model has segments from")
+        self._new: dict[str, None] = {}
+        self._n_new = 0
+
+    @property
+    def needed(self) -> list[str]:
+        """The column to read, if any."""
+        return [] if self._column is None else [self._column]
+
+    def read(self, batch: Any) -> NDArray[np.int64] | None:
+        """The segments of a batch's rows, as places among those of the model. → (rows,)"""
+        if self._column is None:
+            return None
+        from ..tables.row_marks import NEW_SEGMENT, known_segments
+
+        labels = self._file.ids(batch, self._column).to_pandas()
+        codes, new = known_segments(labels, batch.num_rows, self._names)
+        self._new |= dict.fromkeys(new)
+        self._n_new += int((codes == NEW_SEGMENT).sum())
+        return codes
+
+    def warn(self) -> None:
+        """Warn of segments that the training rows do not have."""
+        from ..tables.row_marks import warn_of_new_segments
+
+        warn_of_new_segments(self._n_new, list(self._new))

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from ..core.formatting import counted
+from ..decide import thresholds
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.inputs import input_columns
@@ -81,8 +82,9 @@ def write_report(
     from ..show.report import build_report
     from ..show.report.data import ScoredTable
 
-    threshold, n_features = -detector.offset_, detector.model_.n_features
-    highest, scores = Highest(top, threshold), []
+    thresholds.warn_if_out_of_reach(detector.rule)
+    n_features, n_flagged = detector.model_.n_features, 0
+    highest, scores, segments = Highest(top, flagged_only=True), [], []
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
         named = kept_columns(file, keep, id_column, ())
@@ -91,6 +93,8 @@ def write_report(
         for batch in scored_batches(detector, file, id_column, jobs, True, named, others):
             highest.add(batch)
             scores.append(batch.scores)
+            n_flagged += int(batch.flagged.sum())
+            segments += [] if batch.rule.codes is None else [batch.rule.codes]
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=np.concatenate(scores),
@@ -98,13 +102,15 @@ def write_report(
         ids=highest.ids,
         new_texts={} if highest.rows is None else highest.rows.new_texts(detector.model_),
         kept=filled_columns(highest.kept, named),
+        segments=np.concatenate(segments) if segments else None,
+        row_segments=None if highest.rows is None else highest.rows.rule.codes,
     )
     page = build_report(detector, scored)
     if output == "-":
         typer.echo(page)
     else:
         atomic_write(output, page.encode())
-    return int((scored.scores > threshold).sum())
+    return n_flagged
 
 
 def filled_columns(rows: list[dict[str, str]], named: Collection[str]) -> dict[str, list[str]]:

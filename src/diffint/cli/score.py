@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,8 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
-from ..core.checks import resolve_jobs
+from ..core.checks import check_real, resolve_jobs
+from ..core.errors import InputError, InputWarning
 from ..core.formatting import counted, number
 from ..decide import thresholds
 from ..tables.atomic_write import check_not_an_input
@@ -25,6 +28,7 @@ from .output import say, significant
 from .streaming import Highest, ScoredBatch, scored_batches
 
 if TYPE_CHECKING:
+    from ..decide.selection import Selection
     from ..estimator import DiffInt
 
 _REASONS = 3
@@ -52,6 +56,14 @@ def score(
         bool, typer.Option("--reasons/--no-reasons", help="Give reasons for flagged rows.")
     ] = True,
     fpr: arguments.Rate = None,
+    false_discovery_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATE",
+            help="Flag rows so that at most this share of them is false, on average, instead of "
+            "by the false-positive rate. Reads the file twice.",
+        ),
+    ] = None,
     output_kind: Annotated[
         str | None,
         typer.Option(
@@ -86,15 +98,22 @@ def score(
     check_not_an_input(output, model, table)
     form = format_to_write(output, output_kind)
     detector = load_detector(model, jobs, fpr, table)
-    summary = _Summary(detector)
-    with open_table(table, ReadingOptions(kind, separator, decimal, encoding, sheet)) as file:
+    how = ReadingOptions(kind, separator, decimal, encoding, sheet)
+    thresholds.warn_if_out_of_reach(detector.rule)
+    summary, rule = _Summary(detector), detector.rule
+    if false_discovery_rate is not None:
+        found = _selection(detector, table, how, jobs, false_discovery_rate)
+        summary.selection = found
+        limit = float(found.p_values[found.selected].max(initial=0.0))
+        rule = replace(rule, confidence=None, limit=limit)
+    with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
         name = id_column or "row"
         written = _COLUMNS if id_column else ("row", *_COLUMNS)
         keep = kept_columns(file, keep, id_column, written)
         # A bar would be mixed with rows that are printed on the same terminal.
         printed = output == "-" and sys.stdout is not None and sys.stdout.isatty()
-        batches = scored_batches(detector, file, id_column, jobs, not printed, keep)
+        batches = scored_batches(detector, file, id_column, jobs, not printed, keep, rule=rule)
         first = next(batches)  # before anything is written: most errors occur here
         schema = pyarrow.schema(
             [
@@ -109,31 +128,60 @@ def score(
         all_batches = summary.counted(chain([first], batches))
         guarded = ("reasons", name, *keep) if escape_formulas else ("reasons",)
         with table_writer(output, schema, output_kind, guarded) as write:
-            for batch in _chosen(all_batches, top, flagged_only, summary.threshold):
+            for batch in _chosen(all_batches, top, flagged_only):
                 columns = _columns(detector, batch, reasons, top is not None, form.for_people)
                 write(pyarrow.record_batch(columns, schema=schema))
     say(summary.text(output), err=True)
+
+
+def _selection(
+    detector: DiffInt, table: str, how: ReadingOptions, jobs: int, rate: float
+) -> Selection:
+    """Which rows of a file to look at, by their scores."""
+    from ..decide.selection import select_rows
+
+    check_real("--false-discovery-rate", rate, above=0.0, below=1.0)
+    if table == "-":
+        raise InputError(
+            "--false-discovery-rate reads the table twice, which standard input cannot be; give "
+            "a file"
+        )
+    scores, segments = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # given when the rows are written
+        with open_table(table, how) as file:
+            for batch in scored_batches(detector, file, None, jobs):
+                scores.append(batch.scores)
+                segments += [] if batch.rule.codes is None else [batch.rule.codes]
+    rule = replace(detector.rule, confidence=None)
+    rule = rule.for_rows(np.concatenate(segments) if segments else None)
+    return select_rows(rule, np.concatenate(scores), rate)
 
 
 class _Summary:
     """Counts all rows and those that are flagged."""
 
     def __init__(self, detector: DiffInt) -> None:
-        self._rate, self.threshold = detector.false_positive_rate, -detector.offset_
+        self._rate = detector.false_positive_rate
         self._calibration = detector.model_.calibration
+        self.selection: Selection | None = None
         self._rows = self._flagged = 0
 
     def counted(self, batches: Iterable[ScoredBatch]) -> Iterator[ScoredBatch]:
         """The same batches."""
         for batch in batches:
             self._rows += len(batch.scores)
-            self._flagged += int((batch.scores > self.threshold).sum())
+            self._flagged += int(batch.flagged.sum())
             yield batch
 
     def text(self, output: str) -> str:
         """A line that says how many rows are flagged, and how many would be by chance."""
         rate = f"{number(100 * self._rate)} %"
-        if not self._calibration.held_out:
+        if self.selection is not None:
+            from ..show.wording.selections import promise_text
+
+            chance = promise_text(self.selection)
+        elif not self._calibration.held_out:
             chance = "the threshold is based on training rows, so more than the false-positive rate"
         elif self._calibration.reaches(self._rate):
             expected = number(self._rate * self._rows)
@@ -146,14 +194,14 @@ class _Summary:
 
 
 def _chosen(
-    batches: Iterable[ScoredBatch], top: int | None, flagged_only: bool, threshold: float
+    batches: Iterable[ScoredBatch], top: int | None, flagged_only: bool
 ) -> Iterator[ScoredBatch]:
     """The rows to write, in order."""
     if top is None:
         for batch in batches:
-            yield batch.where(batch.scores > threshold) if flagged_only else batch
+            yield batch.where(batch.flagged) if flagged_only else batch
         return
-    highest = Highest(top, threshold if flagged_only else -np.inf)
+    highest = Highest(top, flagged_only)
     for batch in batches:
         highest.add(batch)
     if highest.rows is not None:
@@ -167,8 +215,8 @@ def _columns(
 
     all_rows: whether all rows get reasons; for_people: whether numbers are rounded.
     """
-    flagged = batch.scores > -detector.offset_
-    p_values = thresholds.p_values(detector.model_.calibration, batch.scores)
+    flagged = batch.flagged
+    p_values = thresholds.p_values(batch.rule, batch.scores)
     numbers = [batch.scores, p_values]
     if for_people:
         numbers = [significant(values, _DIGITS) for values in numbers]
@@ -188,8 +236,7 @@ def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]
     if len(rows):
         jobs, chosen = resolve_jobs(detector.n_jobs), batch.take(rows)
         new = chosen.new_texts(detector.model_)
-        threshold = -detector.offset_
-        why = explain_rows(detector.prepared, chosen.values, threshold, jobs, new_texts=new)
+        why = explain_rows(detector.prepared, chosen.values, chosen.rule, jobs, new_texts=new)
         for i, row in enumerate(rows):
             texts[row] = why.brief(i, _REASONS)
     return pyarrow.array(texts, pyarrow.string())

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
+from ..core.flag_rule import FlagRule
 from ..tables.files.reading import TableFile
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
-from .model_columns import ModelColumns
+from .model_columns import ModelColumns, SegmentColumn
 from .output import say
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class ScoredBatch:
     first: number of rows before them; numbers: (rows,) their numbers in the file, from 1; ids:
     pyarrow array (rows,), or None; values: (rows, features) in the model's order; scores: (rows,);
     kept: other columns, as pyarrow arrays (rows,); cells: the features that are not numbers,
-    likewise.
+    likewise; rule: which of the rows are flagged.
     """
 
     first: int
@@ -44,6 +45,7 @@ class ScoredBatch:
     ids: Any | None
     values: NDArray[np.float64]
     scores: NDArray[np.float64]
+    rule: FlagRule
     kept: dict[str, Any] = field(default_factory=dict)
     cells: dict[str, Any] = field(default_factory=dict)
 
@@ -69,7 +71,13 @@ class ScoredBatch:
             {name: column.take(chosen) for name, column in columns.items()}
             for columns in (self.kept, self.cells)
         )
-        return ScoredBatch(self.first, self.numbers[rows], ids, values, scores, kept, cells)
+        rule, numbers = self.rule.take(rows), self.numbers[rows]
+        return ScoredBatch(self.first, numbers, ids, values, scores, rule, kept, cells)
+
+    @property
+    def flagged(self) -> NDArray[np.bool_]:
+        """(rows,)"""
+        return self.rule.flagged(self.scores)
 
     def new_texts(self, model: FittedModel) -> dict[tuple[int, int], str]:
         """What cells have that the model has no value for, by row and feature."""
@@ -91,18 +99,21 @@ def scored_batches(
     show_progress: bool = True,
     keep: Sequence[str] = (),
     keep_if_possible: Sequence[str] = (),
+    rule: FlagRule | None = None,
 ) -> Iterator[ScoredBatch]:
     """The rows of an open file with scores; columns are found by name, in any order.
 
     keep: other columns to return with them; keep_if_possible: the same, but no error is raised if
-    cells cannot be shown.
+    cells cannot be shown; rule: which rows are flagged, by default the detector's.
     """
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
-    inputs = ModelColumns(detector, table)
+    inputs, rule = ModelColumns(detector, table), rule or detector.rule
+    segments = SegmentColumn(detector, table)
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")
     others = [*([] if id_column is None else [id_column]), *keep, *keep_if_possible]
+    others += segments.needed
     columns = list(dict.fromkeys([*inputs.needed, *others]))
     jobs, n_blank, seen = resolve_jobs(n_jobs), 0, Fingerprint()
     with rows_progress(table, show_progress) as advance:
@@ -115,9 +126,11 @@ def scored_batches(
             scores = anomaly_scores(detector.prepared, values, jobs)
             n_blank += count_blank_rows(detector.model_, values, scores)
             seen.add(values)
-            yield ScoredBatch(first, numbers, ids, values, scores, kept, cells)
+            own = rule.for_rows(segments.read(batch))
+            yield ScoredBatch(first, numbers, ids, values, scores, own, kept, cells)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
+    segments.warn()
     if seen.hexdigest() == detector.model_.training.fingerprint:
         warn(
             "these are the rows that the model was trained on, so their scores are too low and "
@@ -193,9 +206,15 @@ def joined(parts: list[ScoredBatch]) -> ScoredBatch:
         ids,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.scores for part in parts]),
+        _joined_rule([part.rule for part in parts]),
         _joined_columns([part.kept for part in parts]),
         _joined_columns([part.cells for part in parts]),
     )
+
+
+def _joined_rule(parts: list[FlagRule]) -> FlagRule:
+    codes = [part.codes for part in parts if part.codes is not None]
+    return parts[0].for_rows(np.concatenate(codes)) if codes else parts[0]
 
 
 def _joined_columns(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -205,13 +224,13 @@ def _joined_columns(parts: list[dict[str, Any]]) -> dict[str, Any]:
 class Highest:
     """The rows with the highest scores of a stream, at most `limit`; ties keep the earlier row."""
 
-    def __init__(self, limit: int, threshold: float = -np.inf) -> None:
-        self._limit, self._threshold = limit, threshold
+    def __init__(self, limit: int, flagged_only: bool = False) -> None:
+        self._limit, self._flagged_only = limit, flagged_only
         self.rows: ScoredBatch | None = None
 
     def add(self, batch: ScoredBatch) -> None:
-        """Consider the rows of a batch that score above the threshold."""
-        above = batch.where(batch.scores > self._threshold)
+        """Consider the rows of a batch."""
+        above = batch.where(batch.flagged) if self._flagged_only else batch
         candidates = above if self.rows is None else joined([self.rows, above])
         best = np.argsort(-candidates.scores, kind="stable")[: self._limit]
         self.rows = candidates.take(best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,28 +13,49 @@ from .immutable import Immutable
 
 # More scores would hardly change a threshold at any rate in practical use.
 MAX_SCORES = 100_000
+_BISECTIONS = 60
+
+Array = NDArray[np.float64]
+
+
+def _no_codes() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Immutable):
     """Scores of inliers, ascending, and how they were obtained.
 
-    kind: `"members"` (each row scored by the members that left it out), `"holdout"` (rows that
-        no member trained on) or `"training"` (training rows: optimistic).
+    kind: `"holdout"` (rows that no member has seen, scored by all: the p-values are proven),
+        `"members"` (each row scored by the members that left it out) or `"training"` (training
+        rows: optimistic).
     scores: (rows,) ascending.
     group_sizes: (rows,) how many of these scores come from the same group of rows as this one. A
         row counts as much as its share of its group, so that each group counts once: rows of one
         group resemble each other, and new rows come from new groups.
+    segments: (rows,) the segment of each row, as a place in `segment_names`; empty if there are no
+        segments.
+    sample: (stored, features) some of these rows in original units, to compare new rows with, and
+        sample_scores: (stored,) their scores; empty if the model stores no rows.
     """
 
     kind: str
-    scores: NDArray[np.float64]
+    scores: Array
     group_sizes: NDArray[np.int64]
+    segments: NDArray[np.int64] = field(default_factory=_no_codes)
+    segment_names: tuple[str, ...] = ()
+    sample: Array = field(default_factory=lambda: np.empty((0, 0)))
+    sample_scores: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def held_out(self) -> bool:
         """Whether the rows were left out when the scaler and the scoring member were fitted."""
         return self.kind != "training"
+
+    @property
+    def proven(self) -> bool:
+        """Whether new normal rows are exchangeable with these, so that theorems apply."""
+        return self.kind == "holdout"
 
     @property
     def grouped(self) -> bool:
@@ -52,27 +73,71 @@ class Calibration(Immutable):
         return "group" if self.grouped else "row"
 
     @cached_property
-    def _p_values(self) -> NDArray[np.float64]:
-        """(rows + 1,) the p-value of a score above exactly the first 0, 1, …, all scores."""
+    def _at_least(self) -> Array:
+        """(rows + 1,) how many groups score at least as high as above 0, 1, …, all scores."""
         from_above = np.cumsum((1.0 / self.group_sizes)[::-1])[::-1]
-        at_least = np.minimum(np.append(from_above, 0.0), self.n_groups)
-        return np.asarray((1.0 + at_least) / (1.0 + self.n_groups))
+        return np.asarray(np.minimum(np.append(from_above, 0.0), self.n_groups))
 
-    def p_values(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+    def p_values(self, scores: NDArray[Any], confidence: float | None = None) -> Array:
         """Conformal p-values: (1 + number of calibration scores ≥ s) / (1 + their number).
 
         In groups, each score counts as 1 / its group's size, and groups are counted instead of
         scores (hierarchical conformal prediction).
+
+        confidence: instead, the upper confidence bound of the share of normal rows that score at
+        least s. The share of normal rows with p ≤ rate is then at most the rate with this
+        probability over the calibration rows, and not only on average over them.
         """
-        return np.asarray(self._p_values[np.searchsorted(self.scores, scores, side="left")])
+        return self._tails(np.searchsorted(self.scores, scores, side="left"), confidence)
 
-    def reaches(self, rate: float) -> bool:
+    def _tails(self, n_below: NDArray[np.intp], confidence: float | None) -> Array:
+        """The p-value of a score above exactly so many scores. → the same shape"""
+        at_least, n = self._at_least[n_below], self.n_groups
+        if confidence is None:
+            return np.asarray((1.0 + at_least) / (1.0 + n))
+        if self.grouped:
+            return _chernoff_bound(at_least, n, confidence)
+        from scipy.special import betaincinv  # takes long to import
+
+        # Clopper and Pearson
+        inside = at_least < n
+        bound = betaincinv(at_least + 1.0, np.where(inside, n - at_least, 1.0), confidence)
+        return np.where(inside, bound, 1.0)
+
+    def reaches(self, rate: float, confidence: float | None = None) -> bool:
         """Whether a p-value can be as small as `rate`."""
-        return bool(self._p_values[-1] <= rate)
+        return bool(self._tails(np.array([len(self.scores)]), confidence)[0] <= rate)
 
-    def threshold(self, rate: float) -> float:
+    def threshold(self, rate: float, confidence: float | None = None) -> float:
         """The score above which (strictly) p ≤ rate; the largest score if p is never so small."""
-        if not self.reaches(rate):
+        if not self.reaches(rate, confidence):
             return float(self.scores[-1])
-        n_below = int(np.argmax(self._p_values <= rate))  # the first, as p-values descend
-        return float(self.scores[max(n_below - 1, 0)])
+        low, high = -1, len(self.scores)  # p > rate at low, p ≤ rate at high; p descends
+        while high - low > 1:
+            middle = (low + high) // 2
+            small = self._tails(np.array([middle]), confidence)[0] <= rate
+            low, high = (low, middle) if small else (middle, high)
+        return float(self.scores[max(high - 1, 0)])
+
+    def within(self, segments: NDArray[Any]) -> Calibration:
+        """Only the scores of some segments. segments: their places in `segment_names`"""
+        chosen = np.isin(self.segments, segments)
+        return Calibration(self.kind, self.scores[chosen], self.group_sizes[chosen])
+
+
+def _chernoff_bound(at_least: Array, n: int, confidence: float) -> Array:
+    """The largest mean for which n shares in [0, 1] with so small a sum are not too unlikely.
+
+    A mean of m or less has at most the probability exp(−n · kl(m, u)) if u ≥ m is expected
+    (Hoeffding 1963), also where the shares of groups are not 0 or 1. Found by bisection.
+    """
+    from scipy.special import rel_entr
+
+    seen, allowed = at_least / n, np.log(1.0 / (1.0 - confidence)) / n
+    low, high = seen.copy(), np.ones_like(seen)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        apart = rel_entr(seen, middle) + rel_entr(1.0 - seen, 1.0 - middle)
+        likely = apart <= allowed
+        low, high = np.where(likely, middle, low), np.where(likely, high, middle)
+    return high

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.constants import COMMONLY_MISSING
+from ..core.flag_rule import FlagRule
 from ..core.model import FeatureSummary, FittedModel
 from ..engine.threads import run_blocks
 from ..score.nearest_pattern import Matches
@@ -98,14 +99,15 @@ def _clashes(
 def explain_rows(
     prepared: PreparedModel,
     x: NDArray[Any],
-    threshold: float,
+    rule: FlagRule,
     n_jobs: int = 1,
     index: pandas.Index | None = None,
     new_texts: Mapping[tuple[int, int], str] | None = None,
 ) -> LocalExplanation:
     """Explain rows in original units.
 
-    x: (rows, features); index: their labels; new_texts: as in `LocalExplanation`
+    x: (rows, features); rule: which of them are flagged; index: their labels; new_texts: as in
+    `LocalExplanation`
     """
     x = np.array(x, dtype=np.float64)  # a copy, so that the caller may change the rows later
     model, packed = prepared.model, prepared.packed
@@ -156,8 +158,8 @@ def explain_rows(
     return LocalExplanation(
         feature_names=model.feature_names,
         score=score,
-        p_value=model.calibration.p_values(score),
-        threshold=threshold,
+        p_value=rule.p_values(score),
+        threshold=rule.threshold,
         unit=unit,
         box_rows=boxes.rows[unit],
         nearest=matches.units + np.arange(len(model.members)) * n_units,

@@ -38,7 +38,7 @@ class LocalExplanation(Immutable):
 
     feature_names: names of the features.
     score, p_value: (rows,) the anomaly score and its conformal p-value.
-    threshold: the score above which a row is flagged.
+    threshold: the score above which a row is flagged; (rows,) of them if the model has segments.
     unit: (rows,) the row's nearest pattern; units are numbered consecutively over all members.
     box_rows: (rows,) how many of `counted_rows` training rows lie inside the pattern's box in every
         feature; 0 if rows were not counted.
@@ -78,7 +78,7 @@ class LocalExplanation(Immutable):
     feature_names: tuple[str, ...]
     score: Array
     p_value: Array
-    threshold: float
+    threshold: float | Array
     unit: NDArray[np.intp]
     box_rows: NDArray[np.int64]
     nearest: NDArray[np.intp]
@@ -123,7 +123,11 @@ class LocalExplanation(Immutable):
     @property
     def flagged(self) -> NDArray[np.bool_]:
         """(rows,) whether the score is above the threshold."""
-        return self.score > self.threshold
+        return np.asarray(self.score > self.threshold)
+
+    def threshold_of(self, row: int) -> float:
+        """The score above which this row is flagged."""
+        return float(np.broadcast_to(self.threshold, len(self))[row])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

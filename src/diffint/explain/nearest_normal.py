@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_index
 from ..core.errors import InputError
+from ..core.flag_rule import FlagRule
 from ..core.immutable import Immutable
 from ..core.kinds import value_text
 from ..core.model import FeatureSummary
@@ -57,7 +58,8 @@ class Change:
 class NearestNormal(Immutable):
     """For each row the smallest set of changes found after which it is not flagged.
 
-    feature_names: names of the features; threshold: the score above which a row is flagged.
+    feature_names: names of the features; threshold: the score above which a row is flagged, or
+        (rows,) of them if the model has segments.
     score, new_score: (rows,) before and after the suggested changes; NaN if none were found.
     changes: the changes of each row; empty if it is not flagged or none were found.
     max_changes: largest number of features that may change.
@@ -69,7 +71,7 @@ class NearestNormal(Immutable):
     """
 
     feature_names: tuple[str, ...]
-    threshold: float
+    threshold: float | Array
     score: Array
     new_score: Array
     changes: tuple[tuple[Change, ...], ...]
@@ -84,7 +86,7 @@ class NearestNormal(Immutable):
     @property
     def flagged(self) -> NDArray[np.bool_]:
         """(rows,) whether the unchanged row scores above the threshold."""
-        return self.score > self.threshold
+        return np.asarray(self.score > self.threshold)
 
     @property
     def found(self) -> NDArray[np.bool_]:
@@ -148,7 +150,7 @@ class NearestNormal(Immutable):
 def nearest_normal(
     prepared: PreparedModel,
     x: NDArray[Any],
-    threshold: float,
+    rule: FlagRule,
     max_changes: int = 3,
     n_jobs: int = 1,
     index: pandas.Index | None = None,
@@ -156,7 +158,8 @@ def nearest_normal(
 ) -> NearestNormal:
     """Find the smallest change that makes each flagged row normal.
 
-    x: (rows, features); index: their labels; new_texts: as in `NearestNormal`
+    x: (rows, features); rule: which of them are flagged; index: their labels; new_texts: as in
+    `NearestNormal`
 
     Tries all sets of one, then two, … of a row's most doubted features, with the values that
     training rows have which agree with the rest of the row, or that the model reconstructs. Of the
@@ -169,27 +172,32 @@ def nearest_normal(
         raise InputError(f"max_changes={max_changes!r} must be at least 1")
     x = np.asarray(x, dtype=np.float64)
     score = anomaly_scores(prepared, x, n_jobs)
-    new_score = np.where(score > threshold, np.nan, score)
+    flagged = np.flatnonzero(rule.flagged(score))
+    new_score = score.copy()
+    new_score[flagged] = np.nan
     changes: list[tuple[Change, ...]] = [()] * len(x)
-    remaining = np.flatnonzero(score > threshold)
     doubt = np.zeros(x.shape)
-    doubt[remaining] = explain_rows(prepared, x[remaining], threshold, n_jobs).doubt
+    doubt[flagged] = explain_rows(prepared, x[flagged], rule.take(flagged), n_jobs).doubt
     candidates = np.argsort(-doubt, axis=1, kind="stable")[:, :N_CANDIDATES]
-    search = _Search(prepared, threshold, n_jobs)
-    for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
-        missed = []
-        per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
-        for start in range(0, len(remaining), per_block):
-            rows = remaining[start : start + per_block]
-            found, scores = search.smallest_changes(x[rows], doubt[rows], candidates[rows], size)
-            for i, row in enumerate(rows):
-                changes[row], new_score[row] = found[i], scores[i]
-                if not found[i]:
-                    missed.append(row)
-        remaining = np.array(missed, dtype=np.intp)
+    cuts = np.broadcast_to(rule.threshold, len(x))[flagged]
+    for cut in np.unique(cuts):  # one for each segment
+        search, remaining = _Search(prepared, float(cut), n_jobs), flagged[cuts == cut]
+        for size in range(1, min(max_changes, x.shape[1], N_CANDIDATES) + 1):
+            missed = []
+            per_block = max(1, _SETS_PER_BLOCK // max(len(_subsets(x.shape[1], size)), 1))
+            for start in range(0, len(remaining), per_block):
+                rows = remaining[start : start + per_block]
+                found, scores = search.smallest_changes(
+                    x[rows], doubt[rows], candidates[rows], size
+                )
+                for i, row in enumerate(rows):
+                    changes[row], new_score[row] = found[i], scores[i]
+                    if not found[i]:
+                        missed.append(row)
+            remaining = np.array(missed, dtype=np.intp)
     return NearestNormal(
         prepared.model.feature_names,
-        threshold,
+        rule.threshold,
         score,
         new_score,
         tuple(changes),

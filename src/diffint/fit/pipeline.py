@@ -41,11 +41,14 @@ from .progress import compiling_progress, training_progress
 from .row_groups import RowGroups, find_row_groups
 from .sampling import Rows, at_most
 
-LEFT_OUT_SHARE = 0.2  # share of the rows left out for calibration
+LEFT_OUT_SHARE = 0.2  # share of the rows that a member leaves out
+_SMALL_LEFT_OUT_SHARE = 0.1  # the same, where all members leave out others as well
+HELD_OUT_SHARE = 0.2  # share of the rows that all members leave out, for calibration="holdout"
 _FEWEST_ROWS_TO_SPLIT = 5  # or groups of rows
 _FEW_GROUPS = 0.9  # groups per row
 _COPIES_SHARE = 0.05  # largest share of copied rows without a warning
 _EQUAL_SHARE = 0.2  # largest share of rows that may be copies without a warning
+_SAMPLE_ROWS, _SAMPLE_CELLS = 2_000, 100_000  # most calibration rows that a model stores
 _FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
 _LEAST_FALL = 1e-6  # smallest relative decrease of the loss without a warning
 _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without a warning
@@ -55,14 +58,17 @@ _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without
 class Split:
     """Indices of the rows each member is trained on, and of those left out.
 
-    kind: "members", "holdout" or "training". groups: (all rows,) the group of each row; rows of one
-    group are never split.
+    kind: "members", "holdout" or "training". train, left_out: per member; what it left out is
+    used to weigh the parts of its scores and to measure its patterns. held_out: rows that no
+    member sees for any purpose, with kind "holdout". groups: (all rows,) the group of each row;
+    rows of one group are never split.
     """
 
     kind: str
     train: list[Rows]
     left_out: list[Rows]
     groups: NDArray[np.intp]
+    held_out: Rows
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,10 @@ class Task:
     x: (rows, features); anomalies: (rows,) known anomalies, left out of training; seed: the only
     source of randomness; groups: (rows,) a number for the group of each row, None to find repeated
     rows; kinds: the columns that are not numbers; suspects: (rows,) rows left out because they may
-    be anomalies, None for none; doubtful: (rows,) rows that no member is trained on, but that count
-    in the calibration, None for none; every_row: whether each row is to be left out by at least one
-    member (if there are several).
+    be anomalies, None for none; segments: (rows,) the segment of each row, as a place in
+    segment_names, None for no segments; doubtful: (rows,) rows that no member is trained on, but
+    that count in the calibration, None for none; every_row: whether each row is to be left out by
+    at least one member (if there are several).
     """
 
     x: NDArray[Any]
@@ -85,6 +92,8 @@ class Task:
     suspects: NDArray[np.bool_] | None = None
     doubtful: NDArray[np.bool_] | None = None
     every_row: bool = False
+    segments: NDArray[np.int64] | None = None
+    segment_names: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> NDArray[np.bool_]:
@@ -167,14 +176,16 @@ class _SplitTask:
             )
         ignored = [j for j, values in task.kinds.categories.items() if not values]
         _warn_about_table(x, self.usable, feature_names, self.n_blank, ignored)
-        self.config = config = config.for_table(len(self.usable), x.shape[1])
+        self.config = config = config.for_table(len(self.usable), x.shape[1], task.every_row)
         self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         groups = np.zeros(len(x), dtype=np.intp)
         groups[self.usable] = self._groups()
         rng = np.random.default_rng(self._split_seed)
         self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
-        curves = category_curves(x[self.usable], task.kinds.n_values)
+        # Nothing that a score depends on may come from rows that are held out.
+        self.seen = np.setdiff1d(self.usable, self.split.held_out)
+        curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
         self.scalers = [
             fit_scaler(x[rows], config.scaling, curves, suspects) for rows in self.split.train
@@ -205,6 +216,9 @@ class _SplitTask:
         split = split_rows(trusted, groups, self.config, rng, self.task.every_row)
         if split.kind == "training":
             return split
+        if split.kind == "holdout":  # as large a share of them as of the others
+            some = rng.permutation(others)[: round(HELD_OUT_SHARE * len(others))]
+            return replace(split, held_out=np.concatenate([split.held_out, some]))
         return replace(split, left_out=[np.concatenate([rows, others]) for rows in split.left_out])
 
     def _suspects(self) -> NDArray[Any] | None:
@@ -238,13 +252,13 @@ class _SplitTask:
             split.left_out,
             self.runs,
             trained,
-            features.missing_share,
+            np.isnan(x[self.seen]).mean(axis=0),
             self.task.kinds.n_values,
             n_jobs,
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])
-        calibration = calibrate(prepared, x, split, n_jobs, rng)
+        calibration = calibrate(prepared, self.task, split, n_jobs, rng)
         rates = None
         if members[0].decoder.certified:
             some = at_most(self.usable, _FLAGGED_ROWS, np.random.default_rng(0))
@@ -282,8 +296,9 @@ def split_rows(
 ) -> Split:
     """Choose the training rows of each member.
 
-    usable: (rows,) indices; groups: (all rows,). With calibration by members, each member leaves
-    out another window of a random order of the groups; the windows are spaced evenly.
+    usable: (rows,) indices; groups: (all rows,). Each member leaves out another window of a random
+    order of the groups; the windows are spaced evenly. With a holdout, they are windows of the rows
+    that are not held out.
     """
     n_rows, n_members = len(usable), int(config.n_members)
     names, group_of = np.unique(groups[usable], return_inverse=True)
@@ -297,30 +312,36 @@ def split_rows(
                 CalibrationWarning,
             )
         nothing = np.empty(0, dtype=np.intp)
-        return Split("training", [usable] * n_members, [nothing] * n_members, groups)
+        return Split("training", [usable] * n_members, [nothing] * n_members, groups, nothing)
     rank = np.argsort(rng.permutation(len(names)))[group_of.ravel()]  # of each row's group
-    n_left = int(LEFT_OUT_SHARE * len(names))
+    n_held = 0
+    if config.calibration == "holdout":
+        n_held = min(max(int(HELD_OUT_SHARE * len(names)), 1), MAX_SCORES)
+    held_out = usable[np.argsort(rank, kind="stable")[: (rank < n_held).sum()]]
+    usable, rank = usable[rank >= n_held], rank[rank >= n_held] - n_held
+    n_groups = len(names) - n_held
+    share = _SMALL_LEFT_OUT_SHARE if n_held else LEFT_OUT_SHARE
+    n_left = max(int(share * n_groups), 1)
     covers = every_row or len(names) < _FEW_GROUPS * n_rows
     if covers and config.calibration == "members" and n_members > 1:
         # Groups are few, or asked for, so every one is left out by some member.
-        n_left = max(n_left, math.ceil(len(names) / n_members))
+        n_left = max(n_left, math.ceil(n_groups / n_members))
 
     def leave_out(first: int) -> tuple[Rows, Rows]:
-        rolled = (rank - first) % len(names)
+        rolled = (rank - first) % n_groups
         is_out = rolled < n_left
         return usable[~is_out], usable[np.argsort(rolled, kind="stable")[: is_out.sum()]]
 
-    if config.calibration == "holdout":
-        kept, left = leave_out(0)
-        return Split("holdout", [kept] * n_members, [left] * n_members, groups)
-    windows = [leave_out(member * len(names) // n_members) for member in range(n_members)]
-    return Split("members", [kept for kept, _ in windows], [left for _, left in windows], groups)
+    windows = [leave_out(member * n_groups // n_members) for member in range(n_members)]
+    train, left_out = (list(part) for part in zip(*windows, strict=True))
+    return Split(config.calibration, train, left_out, groups, held_out)
 
 
 def calibrate(
-    prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int, rng: np.random.Generator
+    prepared: PreparedMembers, task: Task, split: Split, n_jobs: int, rng: np.random.Generator
 ) -> Calibration:
     """Calibration scores: left-out rows, scored by the members that were not trained on them."""
+    x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
         for i, rows in enumerate(split.left_out):
@@ -330,12 +351,34 @@ def calibrate(
         rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
         scores = total[rows] / count[rows]
     else:
-        source = split.left_out[0] if split.kind == "holdout" else split.train[0]
+        source = split.held_out if split.kind == "holdout" else split.train[0]
         rows = at_most(source, MAX_SCORES, rng)
         scores = anomaly_scores(prepared, x[rows], n_jobs)
     order = np.argsort(scores, kind="stable")
-    group_of = np.unique(split.groups[rows], return_inverse=True)[1].ravel()
-    return Calibration(split.kind, scores[order], np.bincount(group_of)[group_of][order])
+    groups, segments = split.groups[rows], np.empty(0, dtype=np.int64)
+    if task.segments is not None:
+        segments = task.segments[rows][order]
+        # A group with rows in several segments counts once in each.
+        groups = groups * len(task.segment_names) + task.segments[rows]
+    some = np.empty(0, dtype=np.intp)
+    if len(prepared.members[0].kept_rows):  # a model that may store rows
+        limit = min(_SAMPLE_ROWS, max(_SAMPLE_CELLS // x.shape[1], 1))
+        some = np.sort(at_most(np.arange(len(rows)), limit, rng))
+    return Calibration(
+        split.kind,
+        scores[order],
+        _group_sizes(groups)[order],
+        segments,
+        task.segment_names,
+        x[rows[some]].astype(np.float64),
+        scores[some],
+    )
+
+
+def _group_sizes(groups: NDArray[np.intp]) -> NDArray[np.int64]:
+    """How many of the rows belong to the group of each. (rows,) → (rows,)"""
+    group_of = np.unique(groups, return_inverse=True)[1].ravel()
+    return np.bincount(group_of)[group_of]
 
 
 def unseen_scores(

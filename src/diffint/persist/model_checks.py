@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.calibration import Calibration
 from ..core.config import CALIBRATIONS, Config
 from ..core.constants import LARGEST_TRAINING_VALUE, LARGEST_WEIGHT
 from ..core.errors import ModelFileError
@@ -44,6 +45,7 @@ def check_model(model: FittedModel) -> None:
         or (np.bincount(sizes)[1:] % np.arange(1, sizes.max() + 1)).any()
     ):
         raise ModelFileError("the calibration scores have impossible groups")
+    _check_segments(model.calibration)
     check_training(model.training, model.config)
     _check_features(model.features, n_rows)
     for i, member in enumerate(model.members):
@@ -52,6 +54,20 @@ def check_model(model: FittedModel) -> None:
                 raise ModelFileError(f"member {i} has impossible {what}")
         if (member.scaler.seen & (model.features.missing_share == 1.0)).any():
             raise ModelFileError(f"member {i} has impossible scaling")
+
+
+def _check_segments(calibration: Calibration) -> None:
+    names, codes = calibration.segment_names, calibration.segments
+    if len(set(names)) != len(names) or "" in names:
+        raise ModelFileError("two segments have the same name, or one has none")
+    if len(codes) != (len(calibration.scores) if names else 0) or (
+        names and not _within(codes, 0, len(names) - 1)
+    ):
+        raise ModelFileError("the calibration scores have impossible segments")
+    if not _within(calibration.sample_scores, 0.0, _LARGEST_OUTPUT):
+        raise ModelFileError("the stored rows have impossible scores")
+    if np.isinf(calibration.sample).any():
+        raise ModelFileError("the stored rows have infinite values")
 
 
 def check_training(training: TrainingSummary, config: Config) -> None:

@@ -25,7 +25,13 @@ from ..core.associations import (
     surprising_columns,
 )
 from ..core.calibration import MAX_SCORES, Calibration
-from ..core.config import CALIBRATIONS, MODEL_SETTINGS, Config, check_false_positive_rate
+from ..core.config import (
+    CALIBRATIONS,
+    MODEL_SETTINGS,
+    Config,
+    check_confidence,
+    check_false_positive_rate,
+)
 from ..core.decoder import DECODERS, Decoder
 from ..core.errors import InputError, ModelFileError
 from ..core.kinds import CYCLES, Kinds, TimeColumn
@@ -67,7 +73,9 @@ class _Description:
     n_features, n_scores, n_kept_rows, name_bytes: number of features, of calibration scores, of
     training rows that each member keeps, and of bytes that the names of the features have together.
     categories: the features that are categories, each with its number of values; value_bytes:
-    number of bytes that the values have together; times: the columns of times, by name.
+    number of bytes that the values have together; times: the columns of times, by name. n_segments,
+    segment_bytes: number of segments, and of bytes that their names have together; n_sample: of
+    calibration rows that are stored.
     """
 
     config: Config
@@ -82,6 +90,9 @@ class _Description:
     categories: tuple[tuple[int, int], ...] = ()
     value_bytes: int = 0
     times: dict[str, TimeColumn] = field(default_factory=dict)
+    n_segments: int = 0
+    segment_bytes: int = 0
+    n_sample: int = 0
 
     @property
     def n_values(self) -> dict[int, int]:
@@ -125,6 +136,8 @@ class _Description:
             },
             **{f"members.{name}": (kind, (m,)) for name, (kind, _) in _MEMBER_SCALARS.items()},
             **self._category_shapes,
+            **self._segment_shapes,
+            **self._sample_shapes,
             "features.name_bytes": ("U8", (self.name_bytes,)),
             "features.name_ends": ("I64", (d,)),
             "features.levels": ("F64", (n_levels,)),
@@ -135,6 +148,27 @@ class _Description:
             "features.whole": ("BOOL", (d,)),
             "calibration.scores": ("F64", (self.n_scores,)),
             "calibration.group_sizes": ("I64", (self.n_scores,)),
+        }
+
+    @property
+    def _sample_shapes(self) -> Shapes:
+        """Arrays that a model without stored calibration rows does not have."""
+        if not self.n_sample:
+            return {}
+        return {
+            "calibration.sample": ("F64", (self.n_sample, self.n_features)),
+            "calibration.sample_scores": ("F64", (self.n_sample,)),
+        }
+
+    @property
+    def _segment_shapes(self) -> Shapes:
+        """Arrays that a model without segments does not have."""
+        if not self.n_segments:
+            return {}
+        return {
+            "calibration.segments": ("I64", (self.n_scores,)),
+            "segments.name_bytes": ("U8", (self.segment_bytes,)),
+            "segments.name_ends": ("I64", (self.n_segments,)),
         }
 
     @property
@@ -162,9 +196,14 @@ class _Description:
         count = int(self.config.n_members) * self.n_kept_rows
         if not count:
             return "no training rows are stored"
+        left_out = (
+            f", and {self.n_sample:,} that were left out, to tell whether new rows come from "
+            "elsewhere"
+        )
         return (
             f"{count:,} training rows are stored, scaled, because the score compares rows with "
-            "them; fit with kept_rows=0 to store none, at a small loss of accuracy"
+            f"them{left_out if self.n_sample else ''}; fit with kept_rows=0 to store none, at a "
+            "small loss of accuracy"
         )
 
     def to_json(self) -> str:
@@ -176,6 +215,10 @@ class _Description:
             del values["categories"], values["value_bytes"]
         if not self.times:
             del values["times"]
+        if not self.n_segments:
+            del values["n_segments"], values["segment_bytes"]
+        if not self.n_sample:
+            del values["n_sample"]
         return json.dumps(values)
 
     @classmethod
@@ -183,9 +226,12 @@ class _Description:
         """The description, checked field by field."""
         try:
             names = (*fields(cls), "training_rows")
-            optional = ("flag_rates", "categories", "value_bytes", "times")
+            optional = (
+                *("flag_rates", "categories", "value_bytes", "times"),
+                *("n_segments", "segment_bytes", "n_sample"),
+            )
             raw = _record(json.loads(text), names, optional)
-            settings = _record(raw["settings"], _SETTINGS)
+            settings = _record(raw["settings"], (*_SETTINGS, *_LATER_SETTINGS), _LATER_SETTINGS)
             implied = _implied(FORMAT_VERSION)
             # Every setting must be there: a default would be a guess.
             config = _record(raw["config"], set(Config.names()) - set(implied))
@@ -201,19 +247,28 @@ class _Description:
                 categories=_category_counts(raw.get("categories", []), raw["n_features"]),
                 value_bytes=_checked(raw.get("value_bytes", 0), int),
                 times=_times(raw.get("times", {})),
+                n_segments=_checked(raw.get("n_segments", 0), int),
+                segment_bytes=_checked(raw.get("segment_bytes", 0), int),
+                n_sample=_checked(raw.get("n_sample", 0), int),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]
                     ),
                     "named": _checked(settings["named"], bool),
-                    "id_column": _id_column(settings["id_column"]),
+                    "id_column": _column(settings["id_column"]),
+                    "confidence": check_confidence(settings.get("confidence")),
+                    "segment_column": _column(settings.get("segment_column")),
                 },
             )
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             reason = str(error)[:200].encode("ascii", "backslashreplace").decode()
             raise ModelFileError(f"the model's description is damaged ({reason})") from error
-        if read.n_features < 1 or read.name_bytes < 0 or read.value_bytes < 0:
+        if read.n_features < 1 or min(read.name_bytes, read.value_bytes, read.segment_bytes) < 0:
             raise ModelFileError("the model has no features")
+        if not 0 <= read.n_sample <= read.n_scores or not 0 <= read.n_segments <= MAX_SCORES:
+            raise ModelFileError("the model has an impossible number of segments or stored rows")
+        if read.n_sample and not read.n_kept_rows:
+            raise ModelFileError("the model stores an impossible number of rows")
         if isinstance(read.config.n_members, str) or isinstance(read.config.kept_rows, str):
             raise ModelFileError("the number of members or of kept rows is not a number")
         if not 0 <= read.n_kept_rows <= read.config.kept_rows:
@@ -230,6 +285,7 @@ class _Description:
 
 
 _SETTINGS = ("false_positive_rate", "named", "id_column")
+_LATER_SETTINGS = ("confidence", "segment_column")  # None where a file does not have them
 
 
 def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
@@ -240,6 +296,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
     texts = [
         _encoded(text, "value", "change it") for values in categories.values() for text in values
     ]
+    segments = [_encoded(name, "segment") for name in model.calibration.segment_names]
     description = _Description(
         config=model.config,
         n_features=model.n_features,
@@ -253,14 +310,23 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         categories=tuple((j, len(values)) for j, values in categories.items()),
         value_bytes=sum(map(len, texts)),
         times=dict(model.kinds.times),
+        n_segments=len(segments),
+        segment_bytes=sum(map(len, segments)),
+        n_sample=len(model.calibration.sample),
     )
-    if settings["id_column"] is not None:
-        _encoded(settings["id_column"])
+    for column in (settings["id_column"], settings["segment_column"]):
+        if column is not None:
+            _encoded(column)
     parts: dict[str, list[NDArray[Any]]] = {
         "features.name_bytes": [np.frombuffer(b"".join(names), dtype=np.uint8)],
         "features.name_ends": [np.cumsum([len(name) for name in names], dtype=np.int64)],
         "calibration.scores": [model.calibration.scores],
         "calibration.group_sizes": [model.calibration.group_sizes],
+        "calibration.sample": [model.calibration.sample],
+        "calibration.sample_scores": [model.calibration.sample_scores],
+        "calibration.segments": [model.calibration.segments],
+        "segments.name_bytes": [np.frombuffer(b"".join(segments), dtype=np.uint8)],
+        "segments.name_ends": [np.cumsum([len(name) for name in segments], dtype=np.int64)],
     }
     for f in fields(FeatureSummary):
         parts[f"features.{f.name}"] = [getattr(model.features, f.name)]
@@ -352,7 +418,7 @@ def _times(raw: Any) -> dict[str, TimeColumn]:
     return found
 
 
-def _id_column(value: Any) -> str | None:
+def _column(value: Any) -> str | None:
     if value is None:
         return None
     _encoded(_checked(value, str))
@@ -423,6 +489,13 @@ def _categories(
     return found
 
 
+def _segment_names(arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    if "segments.name_bytes" not in arrays:
+        return ()
+    content = arrays["segments.name_bytes"].tobytes()
+    return _texts(content, arrays["segments.name_ends"], "names of segments")
+
+
 def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> FittedModel:
     """The model, from arrays of the right types and shapes."""
     config = description.config
@@ -469,7 +542,11 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
         feature_names=names,
         members=tuple(members),
         features=FeatureSummary(**part("features.", FeatureSummary)),
-        calibration=Calibration(description.calibration_kind, **part("calibration.", Calibration)),
+        calibration=Calibration(
+            description.calibration_kind,
+            segment_names=_segment_names(arrays),
+            **part("calibration.", Calibration),
+        ),
         training=description.training,
         flag_rates=description.flag_rates,
         kinds=kinds,

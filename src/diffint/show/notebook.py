@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from ..core.formatting import counted, number, percent, printable, rounded_down, shown_name
 from ..core.row_labels import row_name
 from .wording.patterns import condition_text, summary
+from .wording.selections import selection_text
 
 if TYPE_CHECKING:
     from ..certify.rows import Certificate
+    from ..decide.selection import Selection
     from ..explain.alert_groups import AlertGroups
     from ..explain.global_explanation import GlobalExplanation
     from ..explain.local_explanation import LocalExplanation
@@ -79,10 +81,33 @@ def explanation_html(why: LocalExplanation) -> str:
     ]
     title = (
         f"{counted(len(why), 'row')} explained, {int(why.flagged.sum()):,} flagged "
-        f"(threshold {number(why.threshold)}); highest scores first"
+        f"({_threshold_text(why)}); highest scores first"
     )
     headings = ("Row", "Score", "p-value", "", "Reasons")
     return html_table(title, headings, lines, len(why) - len(shown))
+
+
+def _threshold_text(why: LocalExplanation) -> str:
+    if isinstance(why.threshold, float):
+        return f"threshold {number(why.threshold)}"
+    return "thresholds of their segments"
+
+
+def selection_html(selection: Selection) -> str:
+    """The selected rows with the highest scores."""
+    shown = selection.order[:MOST_LINES]
+    lines = [
+        [
+            row_name(i, selection.index),
+            number(selection.scores[i]),
+            number(selection.p_values[i], 2),
+            percent(selection.bounds[i]),
+        ]
+        for i in shown
+    ]
+    headings = ("Row", "Score", "p-value", "False at most, up to this row")
+    n_more = selection.n_selected - len(shown)
+    return html_table(selection_text(selection), headings, lines, n_more)
 
 
 def groups_html(groups: AlertGroups) -> str:

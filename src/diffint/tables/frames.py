@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import counted, listed, number, printable
+from ..core.formatting import listed, number, printable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from .categories import Values, codes, find_categories, new_texts
 from .times import beyond_training, find_times, with_time_parts
@@ -69,7 +69,7 @@ def _ready_matrix(estimator: Any, X: Any) -> Matrix | None:
 
 def _checked_matrix(estimator: Any, X: Any, reset: bool, kinds: Kinds) -> Matrix:
     """`X` after all checks, or an error that says what is wrong with it."""
-    frame = _as_pandas(X)
+    frame = as_pandas(X)
     if frame is not None:
         frame = _with_checked_names(frame, estimator, reset)
         try:
@@ -105,7 +105,7 @@ def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
 
     named: the names of columns that are categories also if they have numbers or times, or "auto".
     """
-    frame = _as_pandas(X)
+    frame = as_pandas(X)
     others = [] if isinstance(named, str) else [str(name) for name in named]
     if frame is None:
         if others:
@@ -137,7 +137,7 @@ def new_texts_of(
     table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
     of which the result has the places; all by default
     """
-    frame = None if kinds.only_numbers else _as_pandas(X)
+    frame = None if kinds.only_numbers else as_pandas(X)
     if frame is None:
         return {}
     frame = _with_text_names(frame)
@@ -156,7 +156,7 @@ def unused_cells(X: Any, unused: Sequence[str], rows: Any) -> dict[str, list[str
 
     unused: names of the columns; rows: positions of the rows
     """
-    frame = _as_pandas(X) if unused else None
+    frame = as_pandas(X) if unused else None
     if frame is None:
         return {}
     frame = _with_text_names(frame).iloc[rows]
@@ -205,86 +205,7 @@ def default_names(n_features: int) -> list[str]:
     return [f"x{j}" for j in range(n_features)]
 
 
-def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np.bool_]:
-    """The mask of known anomalies, shape (rows,), from booleans or zeros and ones.
-
-    index: the index of a pandas table; a mask with a different index raises an error.
-    """
-    if anomalies is None:
-        return np.zeros(n_rows, dtype=bool)
-    _check_same_index("anomalies", anomalies, n_rows, index)
-    try:
-        mask = np.asarray(anomalies)
-        if mask.dtype == object:
-            if any(isinstance(cell, (str, bytes)) for cell in mask.ravel()):
-                raise ValueError("text")
-            mask = mask.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("anomalies must be True/False or 0/1, one per row") from error
-    if mask.shape != (n_rows,):
-        raise InputError(
-            f"anomalies has shape {mask.shape}, but the table has {n_rows} rows; "
-            "pass one True/False (or 0/1) per row"
-        )
-    if mask.dtype != bool:
-        numeric = mask.dtype.kind in "iuf"
-        wrong = np.flatnonzero((mask != 0) & (mask != 1)) if numeric else np.arange(n_rows)
-        if len(wrong):
-            raise InputError(
-                f"anomalies must be True/False or 0/1; row {wrong[0]} has {mask[wrong[0]]}"
-            )
-        mask = mask.astype(bool)
-    if n_rows - int(mask.sum()) < 2:
-        raise InputError(
-            f"anomalies marks {int(mask.sum())} of {n_rows} rows, which leaves fewer than 2 rows "
-            "to train on; 1 marks an anomaly, 0 a normal row"
-        )
-    return mask
-
-
-def read_groups(groups: Any, n_rows: int, index: Any = None) -> NDArray[np.intp] | None:
-    """A number for the group of each row, shape (rows,), from labels of any type; None stays None.
-
-    index: the index of a pandas table; labels with a different index raise an error.
-    """
-    if groups is None:
-        return None
-    import pandas
-
-    _check_same_index("groups", groups, n_rows, index)
-    if isinstance(groups, str):
-        raise InputTypeError(
-            f"groups is the text {groups!r}; pass the column itself, with one label per row"
-        )
-    try:
-        labels = pandas.Series(groups if hasattr(groups, "__len__") else list(groups))
-        codes = pandas.factorize(labels)[0]
-    except (TypeError, ValueError, NotImplementedError) as error:
-        raise InputTypeError(f"groups must have one label per row ({error})") from error
-    if codes.shape != (n_rows,):
-        raise InputError(
-            f"groups has {codes.size} labels, but the table has {n_rows} rows; pass one per row"
-        )
-    missing = np.flatnonzero(codes < 0)
-    if len(missing):
-        raise InputError(
-            f"groups has no label for {counted(len(missing), 'row')}, the first of them row "
-            f"{missing[0]}; give every row a label (one of its own if it belongs to no group)"
-        )
-    return np.asarray(codes, dtype=np.intp)
-
-
-def _check_same_index(name: str, labels: Any, n_rows: int, index: Any) -> None:
-    own: Any = getattr(labels, "index", None)
-    both = hasattr(own, "equals") and hasattr(index, "equals")
-    if both and len(own) == n_rows and not own.equals(index):
-        raise InputError(
-            f"{name} and the table have different indexes; align them, or pass "
-            f"{name}.to_numpy() if the order is right"
-        )
-
-
-def _as_pandas(X: Any) -> Any | None:
+def as_pandas(X: Any) -> Any | None:
     """Any data frame as a pandas frame; None if `X` is not a data frame."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(X, pandas.DataFrame):

@@ -59,6 +59,24 @@ def test_each_position_says_what_the_detector_would_flag(detector, table, html):
         last = n_flagged
 
 
+def test_each_position_bounds_the_share_of_false_alerts(detector, table, html):
+    """The bound of `select`, at any threshold."""
+    found, scores = detector.select(table, 0.1), detector.anomaly_score(table)
+    seen = []
+    for rate, _, text, *_ in data_of(html)["slider"]["positions"]:
+        flagged = scores > detector.model_.calibration.threshold(
+            float(rate.removesuffix(" %")) / 100
+        )
+        bound = found.bounds[flagged][np.argmax(found.p_values[flagged])]
+        stated = re.search(r"With 95 % confidence, at most (\d+) % of the flagged rows are", text)
+        if stated:
+            assert float(stated[1]) / 100 == pytest.approx(bound, abs=0.006)
+        else:
+            assert bound == 1.0 and "All flagged rows may be false alerts." in text  # noqa: PT018
+        seen.append(bound)
+    assert min(seen) < 0.5 < max(seen)
+
+
 def test_rows_are_shown_at_the_positions_that_flag_them(detector, table, html):
     data = data_of(html)
     scores = scored_table(detector, table).scores

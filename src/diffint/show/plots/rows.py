@@ -69,12 +69,13 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     ends = starts + parts
     for place in places[:-1]:  # lines between consecutive bars
         ax.plot([ends[place]] * 2, [place, place + 1], color=QUIET, linewidth=0.8, zorder=0)
-    high = max(score, explanation.threshold) * 1.06 or 1.0
+    threshold = explanation.threshold_of(row)
+    high = max(score, threshold) * 1.06 or 1.0
     for place, part in enumerate(parts):
         carried = part / score if score > 0 else 0.0
         _beside(ax, place, starts[place], ends[place], high, percent(carried))
-    shown_score, shown_threshold = distinct_numbers(score, explanation.threshold)
-    ax.axvline(explanation.threshold, color="black", linestyle="--", linewidth=1.2)
+    shown_score, shown_threshold = distinct_numbers(score, threshold)
+    ax.axvline(threshold, color="black", linestyle="--", linewidth=1.2)
     ax.set_yticks(places, names, size=SMALL)
     ax.set_ylim(len(parts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)

@@ -24,16 +24,13 @@ def build_report(detector: DiffInt, scored: ScoredTable, *, created: datetime | 
     from sklearn.utils.validation import check_is_fitted
 
     from ...core.checks import resolve_jobs
-    from ...core.config import check_false_positive_rate
     from .page import render
 
     check_is_fitted(detector, "model_")
-    rate = check_false_positive_rate(detector.false_positive_rate)
     return render(
         detector.prepared,
         scored,
-        detector.model_.calibration.threshold(rate),
-        rate,
+        detector.rule.for_rows(scored.segments),
         created or datetime.now().astimezone(),
         resolve_jobs(detector.n_jobs),
     )

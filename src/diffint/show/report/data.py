@@ -24,6 +24,8 @@ class ScoredTable:
     row_scores: (shown,) their scores, if these are not the ones that the detector gives them.
     new_texts: values of categories that the model does not list, by place among the shown rows and
         feature, where known.
+    segments, row_segments: (rows,) and (shown,) the segments of all and of the shown rows, as
+        places among those of the model; None if it has none.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -35,6 +37,8 @@ class ScoredTable:
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     row_scores: NDArray[np.float64] | None = None
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    segments: NDArray[np.int64] | None = None
+    row_segments: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:

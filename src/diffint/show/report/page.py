@@ -13,9 +13,11 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
+from numpy.typing import NDArray
 
+from ...core.flag_rule import FlagRule
 from ...core.formatting import counted, listed, number, percent, printable, shortened, shown_name
-from ...core.model import FittedModel
+from ...decide.thresholds import guarantee
 from ...explain.explain_rows import explain_rows
 from ...explain.global_explanation import GlobalExplanation, explain_model
 from ...explain.nearest_normal import nearest_normal
@@ -36,24 +38,22 @@ _NAMED = 10  # number of constant features that are named; the others are only c
 def render(
     prepared: PreparedModel,
     scored: ScoredTable,
-    threshold: float,
-    rate: float,
+    rule: FlagRule,
     created: datetime,
     n_jobs: int,
 ) -> str:
-    """The report as HTML.
-
-    threshold: score above which a row is flagged; rate: share of normal rows flagged at most.
-    """
-    model = prepared.model
+    """The report as HTML. rule: which of all rows are flagged"""
+    model, threshold = prepared.model, rule.threshold
     learned = explain_model(model)
-    n_flagged = int((scored.scores > threshold).sum())
-    cuts = slider(model.calibration, threshold, rate, scored.scores)
+    n_flagged = int(rule.flagged(scored.scores).sum())
+    cuts = slider(rule, scored.scores)
     scores = None
     if len(scored.scores):
         others = np.array([position.threshold for position in cuts.positions])
-        scores = draw_scores(scored.scores, threshold, others)
-    data = _rows_block(prepared, scored, threshold, cuts, n_jobs)
+        relative = not isinstance(threshold, float)
+        shown = _relative(scored.scores, threshold) if relative else scored.scores
+        scores = draw_scores(shown, others[cuts.own], others)
+    data = _rows_block(prepared, scored, rule, cuts, n_jobs)
     if scores is not None:
         levels = [row[LEVEL] for row in data["rows"]]
         data["slider"] = _slider_block(cuts, scores.cuts, levels)
@@ -66,8 +66,8 @@ def render(
         source=printable(scored.source),
         created=_moment(created),
         headline=headline(n_flagged, len(scored.scores)),
-        meaning=_meaning(model, threshold, rate, len(scored.scores), n_flagged),
-        agreement=_agreement(scored, threshold),
+        meaning=_meaning(rule, len(scored.scores), n_flagged),
+        agreement=_agreement(scored, rule),
         shown=_shown(len(scored.rows), n_flagged),
         n_shown=len(scored.rows),
         scores=scores,
@@ -80,7 +80,7 @@ def render(
         features=feature_bars(learned),
         more_features=_more_features(learned),
         patterns=pattern_drawings(learned, model.features),
-        training=training_facts(model, threshold, rate),
+        training=training_facts(model, rule),
         settings=settings(model.config),
         version=printable(model.training.version),
         held_out=model.calibration.held_out,
@@ -102,33 +102,41 @@ def headline(n_flagged: int, n_rows: int) -> str:
     return f"{n_flagged:,} of {counted(n_rows, 'row')} {'is' if n_flagged == 1 else 'are'} flagged"
 
 
-def _meaning(
-    model: FittedModel, threshold: float, rate: float, n_rows: int, n_flagged: int
-) -> list[str]:
+def _relative(scores: NDArray[np.float64], threshold: Any) -> NDArray[np.float64]:
+    """Scores as multiples of the thresholds of their segments, each (rows,)."""
+    return np.asarray(scores / np.where(threshold > 0, threshold, 1.0))
+
+
+def _meaning(rule: FlagRule, n_rows: int, n_flagged: int) -> list[str]:
     """When a row is flagged, and how many rows would be flagged if all were normal."""
-    calibration = model.calibration
-    allowed = f"{number(100 * rate, 2)} %"
+    calibration = rule.calibration
+    allowed = f"{number(100 * rule.rate, 2)} %"
     calibration_rows = counted(calibration.n_groups, f"calibration {calibration.unit}")
-    rule = f"A row is flagged when its anomaly score is above {number(threshold)}"
-    if not calibration.reaches(rate):
+    above = "A row is flagged when its anomaly score is above "
+    if isinstance(rule.threshold, float):
+        above += number(rule.threshold)
+    else:
+        above += "the threshold of its segment; scores are drawn as multiples of it"
+    if not calibration.reaches(rule.rate, rule.confidence):
         return [
-            f"{rule}, the largest score of {calibration_rows}. These are too few to guarantee that "
-            f"at most {allowed} of normal rows are flagged."
+            f"{above}, the largest score of {calibration_rows}. These are too few to guarantee "
+            f"that at most {allowed} of normal rows are flagged."
         ]
     if not calibration.held_out:
         return [
-            f"{rule}. At most {allowed} of the training rows score higher; expect a larger share "
+            f"{above}. At most {allowed} of the training rows score higher; expect a larger share "
             "of new normal rows."
         ]
-    by_chance = int(np.ceil(rate * n_rows))
+    by_chance = int(np.ceil(rule.rate * n_rows))
     chance = f"If all rows were normal, up to about {by_chance:,} would be flagged by chance"
     remark = ", so the flagged rows may all be normal." if 0 < n_flagged <= by_chance else "."
-    return [f"{rule}. At most {allowed} of normal rows score higher."] + (
+    promise = guarantee(calibration, rule.confidence)
+    return [f"{above}. At most {allowed} of normal rows score higher ({promise})."] + (
         [chance + remark] if n_rows else []
     )
 
 
-def _agreement(scored: ScoredTable, threshold: float) -> str:
+def _agreement(scored: ScoredTable, rule: FlagRule) -> str:
     """How well the scores agree with the labels, if labels of both kinds are given."""
     if scored.labels is None:
         return ""
@@ -137,7 +145,7 @@ def _agreement(scored: ScoredTable, threshold: float) -> str:
         return ""
     from sklearn.metrics import roc_auc_score
 
-    flagged = scored.scores > threshold
+    flagged = rule.flagged(scored.scores)
     hits, false_alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
     return (
         "Compared with the labels in the table, which the detector does not use: AUROC "
@@ -188,21 +196,23 @@ def _moment(when: datetime) -> str:
 
 
 def _rows_block(
-    prepared: PreparedModel, scored: ScoredTable, threshold: float, cuts: Slider, n_jobs: int
+    prepared: PreparedModel, scored: ScoredTable, rule: FlagRule, cuts: Slider, n_jobs: int
 ) -> dict[str, Any]:
     """Data from which the script draws the rows and their groups."""
     rows: list[list[Any]] = []
     groups: list[list[Any]] = []
     if len(scored.rows):
-        new = scored.new_texts
-        why = explain_rows(prepared, scored.rows, threshold, n_jobs, new_texts=new)
+        new, own = scored.new_texts, rule.for_rows(scored.row_segments)
+        why = explain_rows(prepared, scored.rows, own, n_jobs, new_texts=new)
         if scored.row_scores is not None:
-            p_values = prepared.model.calibration.p_values(scored.row_scores)
+            p_values = own.p_values(scored.row_scores)
             why = replace(why, score=scored.row_scores, p_value=p_values)
-        nearest = nearest_normal(prepared, scored.rows, threshold, n_jobs=n_jobs, new_texts=new)
+        nearest = nearest_normal(prepared, scored.rows, own, n_jobs=n_jobs, new_texts=new)
         kept = [[_cell(text) for text in cells] for cells in scored.kept.values()]
         ids = [printable(name) for name in scored.ids]
-        rows = row_data(ids, cuts.levels(why.score), why, nearest, kept)
+        relative = not isinstance(own.threshold, float)
+        placed = _relative(why.score, own.threshold) if relative else why.score
+        rows = row_data(ids, cuts.levels(placed), why, nearest, kept)
         groups = group_data(why)
     names = list(map(printable, prepared.model.feature_names))
     shown = [shown_name(name) for name in scored.kept]

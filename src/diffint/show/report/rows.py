@@ -45,7 +45,7 @@ def row_data(
             _reasons(why, i),
             [_bar(why, i, int(j)) for j in order[i, :N_BARS]],
             _share(why.share[i, order[i, N_BARS:]].sum()),
-            _share(why.threshold / why.score[i] if why.score[i] > 0 else 1.0),
+            _share(why.threshold_of(i) / why.score[i] if why.score[i] > 0 else 1.0),
             nearest.text(i).removeprefix(f"Row {i}"),
             list(cells[i]),
         ]

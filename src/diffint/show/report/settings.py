@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.config import MODEL_SETTINGS, RECOMMENDED, Config
+from ...core.flag_rule import FlagRule
 from ...core.formatting import counted, listed, number, printable
 from ...core.model import FittedModel
 
@@ -29,7 +30,7 @@ def settings(config: Config) -> list[ShownSetting]:
     ]
 
 
-def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tuple[str, str]]:
+def training_facts(model: FittedModel, rule: FlagRule) -> list[tuple[str, str]]:
     """Facts about the training as (term, description)."""
     training, calibration = model.training, model.calibration
     left_out = []
@@ -57,12 +58,19 @@ def training_facts(model: FittedModel, threshold: float, rate: float) -> list[tu
         ("Epochs", f"{training.epochs:,}, with batches of {counted(training.batch_size, 'row')}"),
         (
             "Threshold",
-            f"{number(threshold)}, to flag at most {number(100 * rate, 2)} % of normal rows; from "
-            f"{counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}{in_groups}",
+            f"{_threshold_text(rule)}, to flag at most {number(100 * rule.rate, 2)} % of normal "
+            f"rows; from {counted(len(calibration.scores), 'row')} {kinds[calibration.kind]}"
+            f"{in_groups}",
         ),
         ("Version", f"diffint {printable(training.version)}"),
     ]
     return [(term, text) for term, text in facts if text]
+
+
+def _threshold_text(rule: FlagRule) -> str:
+    if isinstance(rule.threshold, float):
+        return number(rule.threshold)
+    return f"one for each of {counted(len(rule.calibration.segment_names), 'segment')}"
 
 
 def _moment(created: str) -> str:

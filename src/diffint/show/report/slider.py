@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.calibration import Calibration
-from ...core.formatting import counted, number
+from ...core.flag_rule import FlagRule
+from ...core.formatting import counted, number, percent
+from ...decide.selection import selection_bounds
 
 Array = NDArray[np.float64]
 
+CONFIDENCE = 0.95  # of the bounds on false alerts, at all thresholds together
 # False-positive rates to choose from, the strictest first.
 _RATES = np.outer([0.001, 0.01, 0.1], [1, 1.5, 2, 3, 5, 7]).ravel().round(4)
 RATES = tuple(_RATES[_RATES <= 0.2].tolist())
@@ -21,7 +23,8 @@ RATES = tuple(_RATES[_RATES <= 0.2].tolist())
 class Position:
     """One threshold, with the share of normal rows that it flags at most.
 
-    n_flagged: number of rows above it, of n_rows; held_out: whether the rate holds for new rows.
+    n_flagged: number of rows above it, of n_rows; held_out: whether the rate holds for new rows;
+    bound: the largest share of false alerts among the flagged rows, None if it is not known.
     """
 
     rate: float
@@ -29,6 +32,7 @@ class Position:
     n_flagged: int
     n_rows: int
     held_out: bool
+    bound: float | None = None
 
     @property
     def rate_text(self) -> str:
@@ -47,8 +51,18 @@ class Position:
         verb = "is" if self.n_flagged == 1 else "are"
         return (
             f"Of {counted(self.n_rows, 'row')}, {self.n_flagged:,} {verb} flagged; {chance} would "
-            "be flagged by chance."
+            f"be flagged by chance.{self._false_alerts}"
         )
+
+    @property
+    def _false_alerts(self) -> str:
+        """`` With 95 % confidence, at most 12 % of the flagged rows are false alerts.``"""
+        if self.bound is None or self.n_flagged == 0:
+            return ""
+        if self.bound >= 1.0:
+            return " All flagged rows may be false alerts."
+        sure, most = percent(CONFIDENCE), percent(self.bound)
+        return f" With {sure} confidence, at most {most} of the flagged rows are false alerts."
 
 
 @dataclass(frozen=True)
@@ -68,22 +82,39 @@ class Slider:
         return [int(level) for level in np.minimum(n_stricter, self.own)]
 
 
-def slider(calibration: Calibration, threshold: float, rate: float, scores: Array) -> Slider:
+def slider(rule: FlagRule, scores: Array) -> Slider:
     """Thresholds at round rates that the calibration can tell apart, and the report's own.
 
-    scores: (rows,) of all rows. A rate below the smallest possible p-value counts as that.
+    scores: (rows,) of all rows. A rate below the smallest possible p-value counts as that. With
+    segments there is no other threshold than the report's own, relative to which rows are drawn.
     """
-    smallest = float(calibration.p_values(np.array([np.inf]))[0])
-    own = max(rate, smallest)
+    calibration, threshold, sure = rule.calibration, rule.threshold, rule.confidence
+    p_values, bounds = rule.p_values(scores), _bounds(rule, scores)
+    smallest = float(calibration.p_values(np.array([np.inf]), sure)[0])
+    own = max(rule.rate, smallest)
+
+    def position(cut: float, rate: float, flagged: NDArray[np.bool_]) -> Position:
+        """bounds are equal where p-values are, and hold for all p-values up to theirs."""
+        bound = None
+        if bounds is not None and flagged.any():
+            bound = float(bounds[flagged][np.argmax(p_values[flagged])])
+        return Position(rate, cut, int(flagged.sum()), len(scores), calibration.held_out, bound)
+
+    if not isinstance(threshold, float):
+        return Slider((position(1.0, own, rule.flagged(scores)),), 0)
     chosen: dict[float, float] = {}  # the smallest rate of each threshold
     for other in RATES:
         if other >= smallest:
-            chosen.setdefault(calibration.threshold(other), other)
+            chosen.setdefault(calibration.threshold(other, sure), other)
     chosen = {cut: other for cut, other in chosen.items() if (cut < threshold) == (other > own)}
     chosen.pop(threshold, None)
     cuts = sorted([*chosen.items(), (threshold, own)], reverse=True)
-    positions = []
-    for cut, each in cuts:
-        n_flagged = int((scores > cut).sum())
-        positions.append(Position(each, cut, n_flagged, len(scores), calibration.held_out))
+    positions = [position(cut, rate, scores > cut) for cut, rate in cuts]
     return Slider(tuple(positions), cuts.index((threshold, own)))
+
+
+def _bounds(rule: FlagRule, scores: Array) -> Array | None:
+    """The largest share of false alerts at every threshold; None if normal rows are not known."""
+    if not rule.calibration.held_out or not len(scores):
+        return None
+    return selection_bounds(rule, scores, CONFIDENCE)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...core.flag_rule import FlagRule
 from ...core.model import FittedModel
 from ...core.row_labels import index_of
 from ...score.prepared import PreparedModel
@@ -26,7 +27,7 @@ def scored_rows(
     X: Any,
     table: NDArray[Any],
     scores: NDArray[np.float64],
-    threshold: float,
+    rule: FlagRule,
     max_rows: int,
     kept: Mapping[str, Any] | None,
     source: str,
@@ -35,13 +36,15 @@ def scored_rows(
 
     table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns
     """
-    flagged = np.flatnonzero(scores > threshold)
+    flagged = np.flatnonzero(rule.flagged(scores))
     shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
     index, kept = index_of(X), {} if kept is None else kept
     cells = {str(name): _texts(name, kept[name], len(table), shown) for name in kept}
     return ScoredTable(
         source=source,
         scores=scores,
+        segments=rule.codes,
+        row_segments=None if rule.codes is None else rule.codes[shown],
         rows=np.asarray(table[shown], dtype=np.float64),
         ids=tuple(str(i if index is None else index[i]) for i in shown),
         new_texts=new_texts_of(X, table, model.kinds, shown),
@@ -67,16 +70,12 @@ def write_page(
     prepared: PreparedModel,
     scored: ScoredTable,
     path: str | os.PathLike[str],
-    threshold: float,
-    rate: float,
+    rule: FlagRule,
     n_jobs: int,
 ) -> Path:
-    """Write the report completely or not at all. → the path
-
-    rate: share of normal rows above the threshold, at most
-    """
+    """Write the report completely or not at all. → the path"""
     from .page import render
 
-    page = render(prepared, scored, threshold, rate, datetime.now().astimezone(), n_jobs)
+    page = render(prepared, scored, rule, datetime.now().astimezone(), n_jobs)
     atomic_write(path, page.encode())
     return Path(path)

@@ -14,7 +14,9 @@ def stored_rows(model: FittedModel) -> str:
     """How many training rows a model stores; empty if none."""
     kept = len(model.members[0].kept_rows)
     times = f"{len(model.members)} × " if len(model.members) > 1 else ""
-    return f"{times}{counted(kept, 'training row')}" if kept else ""
+    n_left_out = len(model.calibration.sample)
+    left_out = f" and {counted(n_left_out, 'calibration row')}" if n_left_out else ""
+    return f"{times}{counted(kept, 'training row')}{left_out}" if kept else ""
 
 
 def features_text(model: FittedModel) -> str:

@@ -17,7 +17,7 @@ _CARRIED = 0.6  # share of the score that they carry together, if so few do
 
 def headline(why: LocalExplanation, row: int) -> str:
     """A row's score and the threshold in one sentence."""
-    score, threshold = distinct_numbers(why.score[row], why.threshold)
+    score, threshold = distinct_numbers(why.score[row], why.threshold_of(row))
     verdict = "above" if why.flagged[row] else "not above"
     p_value = f"p = {number(why.p_value[row], 2)}"
     if not why.held_out:
