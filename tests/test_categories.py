@@ -354,3 +354,44 @@ def test_a_number_that_contradicts_another_column_is_found():
 def test_a_common_value_is_no_reason_because_others_are_more_common(detector, table):
     texts = [detector.explain(table.iloc[[i]]).text(0, 4) for i in range(10)]
     assert not any("shop = " in line for text in texts for line in text.splitlines())
+
+
+@pytest.mark.parametrize("calibration", ["holdout", "members"])
+def test_new_values_are_as_rare_in_the_calibration_as_among_new_rows(calibration):
+    """One row in twenty has a value that no training row has; such rows are not all flagged."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        texts = [f"v{k}" for k in np.minimum(rng.zipf(1.7, n), 150)]
+        return pd.DataFrame({"a": rng.normal(size=n), "t": texts})
+
+    rates = []
+    for seed in range(8):
+        settings = {"calibration": calibration, "false_positive_rate": 0.05}
+        detector = DiffInt(epochs=5, random_state=seed, **settings).fit(rows(500))
+        rates.append((detector.predict(rows(2000)) == -1).mean())
+    assert np.mean(rates) <= 0.05 + 2 * np.std(rates) / np.sqrt(len(rates))
+
+
+def test_held_out_rows_have_no_influence_on_members():
+    """Not even by a value that only they have, or by the order of the values."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=300), "t": rng.choice(["x", "y", "z"], 300)})
+
+    def fit(frame):
+        detector = DiffInt(epochs=2, random_state=0, calibration="holdout")
+        split = detector._fit(frame, None, None)
+        return detector.model_, split
+
+    model, split = fit(table)
+    changed = table.copy()
+    changed.loc[split.held_out[:5], "t"] = "new"
+    changed.loc[split.held_out[5:], "a"] += 3.0
+    again, same = fit(changed)
+    np.testing.assert_array_equal(split.held_out, same.held_out)
+    assert again.categories == model.categories
+    for one, other in zip(model.members, again.members, strict=True):
+        np.testing.assert_array_equal(one.center, other.center)
+        np.testing.assert_array_equal(one.kept_rows, other.kept_rows)
+        assert one.distance_weight == other.distance_weight
+        np.testing.assert_array_equal(one.associations.unseen, other.associations.unseen)

@@ -136,6 +136,8 @@ def test_select_needs_rows_that_are_left_out(detector):
         detector.select(make_rows(5))
     with pytest.raises(InputError, match="calibration='holdout' is not one of"):
         DiffIntDetector(calibration="holdout").fit(make_rows(40))
+    with pytest.raises(InputError, match="n_members of at least 2"):
+        DiffIntDetector(calibration="members", n_members=1).fit(make_rows(40))
 
 
 def test_explanations_use_the_threshold_of_pyod(detector):

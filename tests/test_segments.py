@@ -165,3 +165,69 @@ def test_wrong_segments_of_new_rows(detector):
     plain = DiffInt(**QUICK).fit(new.drop(columns="region"))
     with pytest.raises(InputError, match="fitted without them"):
         plain.predict(new.drop(columns="region"), segments=new["region"])
+
+
+def test_groups_count_once_in_every_set_of_segments():
+    """Subjects with a row in each of five segments: the overall threshold has 40 of them."""
+    rng = np.random.default_rng(0)
+    subject, segment = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
+    rows = rng.normal(size=(200, 3)) + np.repeat(rng.normal(size=(40, 3)), 5, axis=0)
+    detector = DiffInt(epochs=2, random_state=0, false_positive_rate=0.1)
+    detector.fit(rows, groups=subject, segments=segment)
+    calibration = detector.model_.calibration
+    assert calibration.n_groups == 40
+    assert [part.n_groups for part in calibration.by_segment()] == [40] * 5
+    assert calibration.within(np.array([0, 1])).n_groups == 40
+
+
+def test_nothing_is_proven_for_rows_that_are_not_compared_with_their_own_segment():
+    train = table(3000, 0)
+    train.loc[:5, "region"] = "few"
+    settings = {**QUICK, "calibration": "holdout", "false_positive_rate": 0.05}
+    with pytest.warns(CalibrationWarning, match="few"):
+        detector = DiffInt(**settings).fit(train, segments="region")
+    new = table(100, 1)
+    assert detector.select(new).proven
+    assert not detector.select(new.assign(region="few")).proven
+    with pytest.warns(InputWarning, match="segments"):
+        assert not detector.select(new.assign(region="mars")).proven
+    suspicious = DiffInt(**settings, suspected_share=0.05).fit(train.drop(columns="region"))
+    assert not suspicious.select(new.drop(columns="region")).proven
+
+
+def test_other_labels_than_those_of_a_column_are_not_taken_from_it():
+    train, new = table(400, 0), table(50, 1)
+    halves = pd.cut(train["a"], [-np.inf, 0.0, np.inf], labels=["low", "high"])
+    assert halves.name == "a"
+    detector = DiffInt(**QUICK).fit(train[["a", "b", "c"]], segments=halves)
+    with pytest.raises(InputError, match="pass segments="):
+        detector.predict(new[["a", "b", "c"]])
+    assert detector.fit_predict(train[["a", "b", "c"]], segments=halves).shape == (400,)
+
+
+def test_labels_with_the_name_of_a_column_of_later_tables():
+    train, new = table(400, 0), table(50, 1)
+    detector = DiffInt(**QUICK).fit(train.drop(columns="region"), segments=train["region"])
+    assert detector.segment_column_ == "region"
+    expected = detector.predict(new.drop(columns="region"), segments=new["region"])
+    np.testing.assert_array_equal(detector.predict(new), expected)
+
+
+def test_a_rate_that_segments_cannot_show_is_said_without_a_new_fit(detector):
+    with pytest.warns(CalibrationWarning, match="2 of 2 segments have fewer than the 1,999"):
+        detector.set_params(false_positive_rate=0.0005).predict(table(5, 1))
+    detector.set_params(false_positive_rate=0.1)
+
+
+def test_unused_levels_are_no_segments():
+    train = table(400, 0)
+    labels = pd.Categorical(train["region"], categories=["calm", "wild", "unused"])
+    detector = DiffInt(**QUICK).fit(train.drop(columns="region"), segments=labels)
+    assert detector.model_.calibration.segment_names == ("calm", "wild")
+
+
+def test_columns_that_are_numbers():
+    train = table(400, 0).set_axis([0, 1, 2, 3], axis=1)
+    named = DiffInt(**QUICK).fit(train, segments=3)
+    beside = DiffInt(**QUICK).fit(train[[0, 1, 2]], segments=train[3])
+    np.testing.assert_array_equal(named.predict(train), beside.predict(train))

@@ -183,8 +183,9 @@ array([ 1, -1])
         segments : name of a column, or array-like of shape (rows,), default=None
             Stores, regions or machines for each of which the false-positive rate is to hold: each
             has a threshold of its own. Segments with too few calibration rows share one, and a
-            warning names them. A column given by its name is no feature, and new rows need it too;
-            if labels are given, new rows take them from the column of the same name, or from the
+            warning names them; which ones depends on the current `false_positive_rate`. A column
+            given by its name is no feature, and new tables need it. If labels are given, new
+            tables may have them in a column of the same name; otherwise they are passed as the
             `segments` argument of a method.
 
         Returns
@@ -193,6 +194,11 @@ array([ 1, -1])
         """
         self._fit(X, anomalies, groups, segments)
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, **others: Any) -> NDArray[np.int64]:
+        """Fit on the rows, and return their labels; others: as in `fit`."""
+        segments = others.get("segments")
+        return self.fit(X, **others).predict(X, None if isinstance(segments, str) else segments)
 
     def _fit(
         self, X: Any, anomalies: Any, groups: Any, segments: Any = None, every_row: bool = False
@@ -293,7 +299,7 @@ array([ 1, -1])
     def __getstate__(self) -> dict[str, Any]:
         # Derived data is computed again when needed.
         state = dict(super().__getstate__())
-        for name in ("_prepared_model", "_model_file", "_table_file"):
+        for name in ("_prepared_model", "_rule", "_model_file", "_table_file"):
             state.pop(name, None)
         return state
 

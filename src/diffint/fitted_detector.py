@@ -83,12 +83,22 @@ class FittedDetector:
         """Which rows are flagged, for the current `false_positive_rate` and `confidence`."""
         check_is_fitted(self, "model_")
         rate = check_false_positive_rate(self.false_positive_rate)
-        return FlagRule(self.model_.calibration, rate, check_confidence(self.confidence))
+        wanted = self.model_.calibration, rate, check_confidence(self.confidence)
+        # Kept, as finding the scores of many segments takes longer than scoring a row.
+        rule = self.__dict__.get("_rule")
+        if rule is None or (rule.calibration, rule.rate, rule.confidence) != wanted:
+            rule = self.__dict__["_rule"] = FlagRule(*wanted)
+        return rule
 
-    def _rule_for(self, X: Any, segments: Any = None) -> FlagRule:
-        """The rule for the rows of a table: with segments, each has a threshold of its own."""
+    def _rule_for(self, X: Any, segments: Any = None, warn: bool = True) -> FlagRule:
+        """The rule for the rows of a table: with segments, each has a threshold of its own.
+
+        warn: whether calibration rows may be too few for the rate
+        """
         rule = self.rule
-        thresholds.warn_if_out_of_reach(rule)
+        if warn:
+            thresholds.warn_if_out_of_reach(rule)
+            thresholds.warn_of_pooled_segments(rule)
         names = rule.calibration.segment_names
         if not names:
             if segments is not None:
@@ -108,7 +118,7 @@ class FittedDetector:
         Returns
         -------
         scores : ndarray of shape (rows,)
-            Higher is more anomalous. A row without any value scores 0.
+            Higher is more anomalous. A row without any value scores 0 if missing cells are ignored.
         """
         return self._scores(self._read(X))
 
@@ -150,14 +160,14 @@ class FittedDetector:
             frame of features to weights (rows,), or "estimate" to find them from `X`, which should
             then have few anomalies. Weighted conformal p-values are valid for known weights.
         """
-        scores = self.anomaly_score(X)
+        scores, rule = self.anomaly_score(X), self._rule_for(X, segments)
         if weights is None:
-            return thresholds.p_values(self._rule_for(X, segments), scores)
+            return thresholds.p_values(rule, scores)
         from .decide.shift import weighted_p_values
 
         if self.model_.calibration.segment_names:
             raise InputError("weights cannot be combined with segments")
-        return weighted_p_values(self.model_, self._read(X), scores, weights, self.rule.rate)
+        return weighted_p_values(self.model_, self._read(X), scores, weights, rule.rate)
 
     def select(
         self,
@@ -194,7 +204,7 @@ class FittedDetector:
         rate = check_real("false_discovery_rate", false_discovery_rate, above=0.0, below=1.0)
         sure = check_real("confidence", confidence, above=0.0, below=1.0)
         scores = self.anomaly_score(X)
-        rule = replace(self._rule_for(X, segments), confidence=None)
+        rule = replace(self._rule_for(X, segments, warn=False), confidence=None)
         return select_rows(rule, scores, rate, method, sure, index_of(X))
 
     def reconstruct(self, X: Any) -> Scores:

@@ -130,6 +130,8 @@ decision_scores_, threshold_, labels_
         self.detector_ = DiffInt(false_positive_rate=0.5, **shared)
         if self.calibration == "training":
             self.decision_scores_ = self.detector_.fit(X).anomaly_score(X)
+        elif self.n_members == 1:
+            raise InputError("calibration='members' needs n_members of at least 2")
         else:
             from .finding import found_by
 

@@ -90,7 +90,7 @@ class TestFit:
         assert "On 80 rows held out (4 anomalies), with a fit without them: AUROC 0.9" in (
             done.out.replace("AUROC 1.0", "AUROC 0.9")
         )
-        assert "5 % of normal rows (measured, not proven)" in done.out
+        assert "at most 5 % of normal rows are (measured, not proven)" in done.out
         detector = DiffInt.load(tmp_path / "m")
         assert list(detector.feature_names_in_) == FEATURES
         assert detector.false_positive_rate == 0.05

@@ -44,7 +44,10 @@ def test_fit_with_segments(run, folder, tmp_path):
     )
     assert done.code == 0, done.err
     assert "Not used: 'payment' (--id) and 'shop' (--segment)." in done.out
-    assert "A row is flagged above the threshold of its segment: 5 % of normal rows" in done.out
+    assert (
+        "A row is flagged above the threshold of its segment: at most 5 % of normal rows are"
+        in done.out
+    )
     assert "Thresholds of segments: " in done.out
     new = pd.read_csv(folder / "new.csv", dtype={"payment": str})
     scores = run("score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "s.parquet")
@@ -115,7 +118,7 @@ def test_nothing_to_select(run, folder, model, tmp_path):
     calm.to_csv(tmp_path / "calm.csv", index=False)
     done = run("score", model, tmp_path / "calm.csv", "--false-discovery-rate", 0.05)
     assert done.code == 0
-    assert "0 flagged (no set of rows has a false discovery rate of at most 5 %)" in done.err
+    assert "0 flagged (no row stands out enough for a false discovery rate of 5 %)" in done.err
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_standard_input_cannot_be_read_twice(run, folder, model):
     ("arguments", "message"),
     [
         (["--segment", "nope"], "lacks a column that --segment names: 'nope'"),
-        (["--confidence", "1"], "confidence=1.0 must be"),
+        (["--confidence", "1"], "--confidence=1.0 must be"),
         (["--calibration", "best"], "--calibration='best'"),
         (["--label", "shop=1", "--segment", "shop"], "both the label and the segment"),
     ],
@@ -155,6 +158,31 @@ def test_wrong_fits(run, folder, tmp_path, arguments, message):
     assert not (tmp_path / "m").exists()
 
 
+def test_a_missing_segment_is_named_by_its_place(run, folder, tmp_path):
+    train = pd.read_csv(folder / "train.csv")
+    train["shop"] = train["shop"].astype(object)
+    train.loc[4, "shop"] = None
+    train.to_csv(tmp_path / "t.csv", index=False)
+    done = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "--segment", "shop")
+    assert done.code == 2
+    assert "the segment 'shop' is missing in line 6" in done.err
+    assert "give every row a segment" in done.err
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.xlsx"])
+def test_labels_are_the_same_in_every_kind_of_file(run, folder, model, tmp_path, name):
+    """Whole numbers with a missing cell beside them are written as 1.0 in CSV."""
+    new = pd.read_csv(folder / "new.csv", dtype={"payment": str})
+    expected = DiffInt.load(model).p_values(new.drop(columns="payment"))
+    new["shop"] = new["shop"].astype(float)
+    write = {"csv": new.to_csv, "parquet": new.to_parquet, "xlsx": new.to_excel}
+    write[name.split(".")[1]](tmp_path / name, index=False)
+    done = run("score", model, tmp_path / name, "--no-reasons", "-o", tmp_path / "s.parquet")
+    assert done.code == 0, done.err
+    assert "segments" not in done.err
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "s.parquet")["p_value"], expected)
+
+
 def test_a_confidence_is_saved(run, folder, tmp_path):
     done = run(
         *("fit", folder / "train.csv", "-o", tmp_path / "m", "--id", "payment", "--epochs", 5),
@@ -162,6 +190,7 @@ def test_a_confidence_is_saved(run, folder, tmp_path):
     )
     assert done.code == 0, done.err
     assert (
-        "10 % of normal rows (proven for new rows like the training rows, for this fit" in done.out
+        "at most 10 % of normal rows are (proven for new rows like the training rows, for this fit"
+        in done.out
     )
     assert DiffInt.load(tmp_path / "m").confidence == 0.9

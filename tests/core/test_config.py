@@ -46,9 +46,10 @@ def test_members_and_kept_rows_by_table(n_rows, n_features, n_members, kept_rows
     [(4_999, False, "members"), (5_000, False, "holdout"), (5_000, True, "members")],
 )
 def test_calibration_by_table(n_rows, every_row, expected):
-    assert RECOMMENDED.for_table(n_rows, 3, every_row).calibration == expected
+    assert RECOMMENDED.for_table(n_rows, 3, None, every_row).calibration == expected
+    assert RECOMMENDED.for_table(100 * n_rows, 3, n_rows, every_row).calibration == expected
     for given in ("members", "holdout", "training"):
-        assert Config(calibration=given).for_table(n_rows, 3, every_row).calibration == given
+        assert Config(calibration=given).for_table(n_rows, 3, None, every_row).calibration == given
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ def rule_of(sizes, rate=0.1, **others):
     order = np.argsort(scores, kind="stable")
     names = tuple(f"s{k}" for k in range(len(sizes)))
     ones = np.ones(len(scores), np.int64)
-    return FlagRule(
-        Calibration("holdout", scores[order], ones, codes[order], names), rate, **others
-    )
+    alone = np.arange(len(scores))  # each row is a group of its own
+    calibration = Calibration("holdout", scores[order], ones, codes[order], alone, names)
+    return FlagRule(calibration, rate, **others)
 
 
 def test_each_segment_is_compared_with_its_own_rows():

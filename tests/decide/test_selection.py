@@ -22,7 +22,7 @@ def calibration(n, rng, segments=None):
     scores = scores + 5 * segments
     order = np.argsort(scores)
     ones = np.ones(n, np.int64)
-    return Calibration("holdout", scores[order], ones, segments[order], names)
+    return Calibration("holdout", scores[order], ones, segments[order], np.arange(n), names)
 
 
 def plain_step_up(p, level):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from diffint import DiffInt
-from diffint.core.errors import InputError, InputTypeError
+from diffint.core.errors import CalibrationWarning, InputError, InputTypeError
 
 
 def rows_of(rng, n, share_of_b):
@@ -76,14 +76,17 @@ def test_categories_are_texts_in_the_frame_of_features():
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
-        ("guess", InputTypeError, "weights='guess' must be a function"),
+        ("guess", InputTypeError, "weights is 'guess'; it must be a function"),
         (3.0, InputTypeError, "must be a function"),
         (lambda frame: np.exp(20 * frame["x"]), InputError, "are worth only"),
         (lambda frame: np.zeros(len(frame)), InputError, "are worth only 0"),
         (lambda frame: np.ones(3), InputError, r"returned shape \(3,\)"),
-        (lambda frame: -np.ones(len(frame)), InputError, "negative or infinite"),
-        (lambda frame: float("nan") * frame["x"], InputError, "negative or infinite"),
+        (lambda frame: -np.ones(len(frame)), InputError, "returned NaN, a negative number"),
+        (lambda frame: float("nan") * frame["x"], InputError, "returned NaN, a negative number"),
         (lambda frame: "text", InputError, "failed"),
+        (lambda frame: frame["nope"], InputError, r"failed \(KeyError: 'nope'\)"),
+        (lambda frame: np.full(len(frame), 1e308), InputError, "one above 1e"),
+        (np.ones(500), InputTypeError, r"weights is array\(\[1\., .{10,60}; it must be"),
     ],
 )
 def test_wrong_weights(detector, weights, error, message):
@@ -102,3 +105,20 @@ def test_a_model_without_stored_rows():
 def test_one_new_row_cannot_be_estimated(detector):
     with pytest.raises(InputError, match="cannot be estimated from 1 new row"):
         detector.p_values(rows_of(np.random.default_rng(5), 1, 0.5), weights="estimate")
+
+
+def test_a_small_table_has_few_rows_without_any_weights():
+    train = rows_of(np.random.default_rng(0), 80, 0.2)
+    detector = DiffInt(epochs=2, random_state=0, false_positive_rate=0.1).fit(train)
+    detector.set_params(false_positive_rate=0.01)  # which 80 rows cannot show
+    with pytest.warns(CalibrationWarning, match="too few"):
+        equal = detector.p_values(train, weights=lambda frame: np.ones(len(frame)))
+    assert equal.min() > 0.01
+
+
+def test_groups_cannot_be_weighed():
+    train = rows_of(np.random.default_rng(0), 300, 0.2)
+    detector = DiffInt(epochs=2, random_state=0, false_positive_rate=0.1)
+    detector.fit(train, groups=np.arange(300) // 3)
+    with pytest.raises(InputError, match="cannot be combined with groups"):
+        detector.p_values(train, weights="estimate")

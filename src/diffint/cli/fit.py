@@ -12,6 +12,7 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
+from ..core.checks import check_real
 from ..core.config import PRESETS, SETTINGS, Config
 from ..core.errors import InputError
 from ..core.flag_rule import FlagRule
@@ -173,18 +174,20 @@ def fit(
         n_jobs=jobs,
         verbose=1,
     )
+    if confidence is not None:
+        check_real("--confidence", confidence, above=0.0, below=1.0)
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     with open_table(table, how) as file:
         marked = None if label is None else Label(label, file)
         others = other_columns(file, marked, id_column, group, segment)
         chosen = choose_features(file, columns, ignore, categories, others)
-        shown = [] if segment is None else [segment]
-        rows = read_training_rows(file, chosen, marked, group, id_column, numeric_only, shown)
+        rows = read_training_rows(
+            file, chosen, marked, group, id_column, numeric_only, segment=segment
+        )
         unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
     frame = rows.frame
     accuracy = [] if label is None else [_accuracy(detector, rows)]
-    segments = None if segment is None else rows.shown[segment].to_pandas()
-    detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups, segments=segments)
+    detector.fit(frame, anomalies=rows.anomalies, groups=rows.groups, segments=rows.segments)
     detector.id_column_, detector.segment_column_ = id_column, segment
     detector.save(output)
     training = detector.model_.training
@@ -220,7 +223,7 @@ def _threshold_lines(rule: FlagRule) -> list[str]:
     if not scores.held_out:
         meaning = "the threshold is based on training rows and is optimistic"
     elif scores.reaches(rule.rate, rule.confidence):
-        meaning = f"{number(100 * rule.rate)} % of normal rows"
+        meaning = f"at most {number(100 * rule.rate)} % of normal rows are"
         meaning += f" ({guarantee(scores, rule.confidence)})"
     else:
         meaning = f"the highest score of {counted(scores.n_groups, scores.unit)} left out"
@@ -286,9 +289,9 @@ def suspected_share_of(text: str) -> float | str:
 
 
 class TrainingRows(NamedTuple):
-    """frame: (rows, features); anomalies: (rows,); groups: (rows,) labels, None without --group;
-    not_numeric: columns that --numeric-only left out; ids: pyarrow array (rows,), or None; shown:
-    other columns, likewise"""
+    """frame: (rows, features); anomalies: (rows,); groups, segments: (rows,) labels, None without
+    --group and --segment; not_numeric: columns that --numeric-only left out; ids: pyarrow array
+    (rows,), or None; shown: other columns, likewise"""
 
     frame: pandas.DataFrame
     anomalies: NDArray[np.bool_]
@@ -296,6 +299,7 @@ class TrainingRows(NamedTuple):
     not_numeric: list[str]
     ids: Any
     shown: dict[str, Any]
+    segments: Any = None
 
 
 def read_training_rows(
@@ -306,14 +310,16 @@ def read_training_rows(
     id_column: str | None,
     numeric_only: bool,
     shown: Sequence[str] = (),
+    segment: str | None = None,
 ) -> TrainingRows:
-    """All rows of a file, which of them are known anomalies, their groups and ids.
+    """All rows of a file, which of them are known anomalies, their groups, segments and ids.
 
     shown: more columns to read, to show them
     """
     others_shown: dict[str, list[Any]] = {name: [] for name in shown}
     columns, marks, groups, ids = TrainingColumns(file, *chosen[:2]), [], [], []
-    special = dict.fromkeys((None if label is None else label.column, group, id_column))
+    segments: list[NDArray[Any]] = []
+    special = dict.fromkeys((None if label is None else label.column, group, segment, id_column))
     others = [column for column in special if column is not None]
     others += [column for column in shown if column not in others]
     for first, batch in file.batches([*chosen.features, *others]):
@@ -321,7 +327,9 @@ def read_training_rows(
         none = np.zeros(batch.num_rows, dtype=bool)
         marks.append(none if label is None else label.marks(batch, first))
         if group is not None:
-            groups.append(_group_labels(file, batch, group, first))
+            groups.append(_row_labels(file, batch, "group", group, first))
+        if segment is not None:
+            segments.append(_row_labels(file, batch, "segment", segment, first))
         if id_column is not None:
             ids.append(file.ids(batch, id_column))
         for name, cells in others_shown.items():
@@ -339,18 +347,22 @@ def read_training_rows(
         not_numeric,
         pyarrow.concat_arrays(ids) if ids else None,
         {name: pyarrow.concat_arrays(cells) for name, cells in others_shown.items()},
+        np.concatenate(segments) if segments else None,
     )
 
 
-def _group_labels(file: TableFile, batch: Any, group: str, first: int) -> NDArray[Any]:
-    """The labels of a batch's rows as text, so that all batches agree. → (rows,)"""
-    labels = file.ids(batch, group).cast("string").to_numpy(zero_copy_only=False)
+def _row_labels(file: TableFile, batch: Any, what: str, column: str, first: int) -> NDArray[Any]:
+    """The labels of a batch's rows as text, so that all batches agree. → (rows,)
+
+    what: group or segment
+    """
+    labels = file.ids(batch, column).cast("string").to_numpy(zero_copy_only=False)
     no_label = ("", "nan")  # a missing number becomes the text nan
     missing = np.flatnonzero([t is None or t.strip().lower() in no_label for t in labels])
     if len(missing):
         raise InputError(
-            f"{file.name}: the group {group!r} is missing {file.where(first + int(missing[0]))}; "
-            "give every row a group"
+            f"{file.name}: the {what} {column!r} is missing {file.where(first + int(missing[0]))}; "
+            f"give every row a {what}"
         )
     return np.asarray([label.strip() for label in labels], dtype=object)
 

@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from ..core.checks import check_real, resolve_jobs
-from ..core.errors import InputError, InputWarning
+from ..core.errors import InputError
 from ..core.formatting import counted, number
 from ..decide import thresholds
 from ..tables.atomic_write import check_not_an_input
@@ -99,9 +99,10 @@ def score(
     form = format_to_write(output, output_kind)
     detector = load_detector(model, jobs, fpr, table)
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
-    thresholds.warn_if_out_of_reach(detector.rule)
     summary, rule = _Summary(detector), detector.rule
-    if false_discovery_rate is not None:
+    if false_discovery_rate is None:
+        thresholds.warn_if_out_of_reach(rule)
+    else:
         found = _selection(detector, table, how, jobs, false_discovery_rate)
         summary.selection = found
         limit = float(found.p_values[found.selected].max(initial=0.0))
@@ -143,12 +144,12 @@ def _selection(
     check_real("--false-discovery-rate", rate, above=0.0, below=1.0)
     if table == "-":
         raise InputError(
-            "--false-discovery-rate reads the table twice, which standard input cannot be; give "
-            "a file"
+            "--false-discovery-rate reads the table twice, and standard input can be read only "
+            "once; give a file"
         )
     scores, segments = [], []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # given when the rows are written
+        warnings.simplefilter("ignore")  # they are given when the rows are written
         with open_table(table, how) as file:
             for batch in scored_batches(detector, file, None, jobs):
                 scores.append(batch.scores)
@@ -162,7 +163,7 @@ class _Summary:
     """Counts all rows and those that are flagged."""
 
     def __init__(self, detector: DiffInt) -> None:
-        self._rate = detector.false_positive_rate
+        self._rate, self._confidence = detector.false_positive_rate, detector.confidence
         self._calibration = detector.model_.calibration
         self.selection: Selection | None = None
         self._rows = self._flagged = 0
@@ -183,9 +184,10 @@ class _Summary:
             chance = promise_text(self.selection)
         elif not self._calibration.held_out:
             chance = "the threshold is based on training rows, so more than the false-positive rate"
-        elif self._calibration.reaches(self._rate):
+        elif self._calibration.reaches(self._rate, self._confidence):
             expected = number(self._rate * self._rows)
-            chance = f"about {expected} expected by chance, at a false-positive rate of {rate}"
+            about = "about" if self._confidence is None else "at most about"
+            chance = f"{about} {expected} expected by chance, at a false-positive rate of {rate}"
         else:
             chance = f"too few calibration rows for a false-positive rate of {rate}"
         where = "" if output == "-" else f"; written to {output}"

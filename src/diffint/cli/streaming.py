@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
 from ..core.flag_rule import FlagRule
+from ..decide import thresholds
 from ..tables.files.reading import TableFile
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
@@ -109,6 +110,7 @@ def scored_batches(
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     inputs, rule = ModelColumns(detector, table), rule or detector.rule
+    thresholds.warn_of_pooled_segments(detector.rule)
     segments = SegmentColumn(detector, table)
     if id_column is not None:
         check_columns(table, [id_column], "should have the ids")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -33,8 +34,9 @@ class Calibration(Immutable):
     group_sizes: (rows,) how many of these scores come from the same group of rows as this one. A
         row counts as much as its share of its group, so that each group counts once: rows of one
         group resemble each other, and new rows come from new groups.
-    segments: (rows,) the segment of each row, as a place in `segment_names`; empty if there are no
-        segments.
+    segments: (rows,) the segment of each row, as a place in `segment_names`, and groups: (rows,) a
+        number for its group; empty if there are no segments.
+    cleaned: whether suspects were left out of these rows, so that new rows are not like them.
     sample: (stored, features) some of these rows in original units, to compare new rows with, and
         sample_scores: (stored,) their scores; empty if the model stores no rows.
     """
@@ -43,7 +45,9 @@ class Calibration(Immutable):
     scores: Array
     group_sizes: NDArray[np.int64]
     segments: NDArray[np.int64] = field(default_factory=_no_codes)
+    groups: NDArray[np.int64] = field(default_factory=_no_codes)
     segment_names: tuple[str, ...] = ()
+    cleaned: bool = False
     sample: Array = field(default_factory=lambda: np.empty((0, 0)))
     sample_scores: Array = field(default_factory=lambda: np.empty(0))
 
@@ -55,7 +59,7 @@ class Calibration(Immutable):
     @property
     def proven(self) -> bool:
         """Whether new normal rows are exchangeable with these, so that theorems apply."""
-        return self.kind == "holdout"
+        return self.kind == "holdout" and not self.cleaned
 
     @property
     def grouped(self) -> bool:
@@ -121,8 +125,23 @@ class Calibration(Immutable):
 
     def within(self, segments: NDArray[Any]) -> Calibration:
         """Only the scores of some segments. segments: their places in `segment_names`"""
-        chosen = np.isin(self.segments, segments)
-        return Calibration(self.kind, self.scores[chosen], self.group_sizes[chosen])
+        return self._only(np.flatnonzero(np.isin(self.segments, segments)))
+
+    def by_segment(self) -> list[Calibration]:
+        """The scores of each segment."""
+        order = np.argsort(self.segments, kind="stable")  # ascending scores in each
+        starts = np.searchsorted(self.segments[order], np.arange(len(self.segment_names) + 1))
+        return [self._only(order[a:b]) for a, b in itertools.pairwise(starts)]
+
+    def _only(self, rows: NDArray[np.intp]) -> Calibration:
+        sizes = group_sizes(self.groups[rows])
+        return Calibration(self.kind, self.scores[rows], sizes, cleaned=self.cleaned)
+
+
+def group_sizes(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """How many of the rows belong to the group of each. (rows,) → (rows,)"""
+    group_of = np.unique(groups, return_inverse=True)[1].ravel()
+    return np.asarray(np.bincount(group_of)[group_of], dtype=np.int64)
 
 
 def _chernoff_bound(at_least: Array, n: int, confidence: float) -> Array:

@@ -246,14 +246,18 @@ class Config:
         for f in fields(self):
             object.__setattr__(self, f.name, f.metadata["check"](f.name, getattr(self, f.name)))
 
-    def for_table(self, n_rows: int, n_features: int, every_row: bool = False) -> Config:
+    def for_table(
+        self, n_rows: int, n_features: int, n_groups: int | None = None, every_row: bool = False
+    ) -> Config:
         """A copy with the calibration, and the number of members and of kept rows as numbers.
 
-        every_row: whether each row is to be left out by some member but not by all
+        n_groups: of rows that are not split; every_row: whether each row is to be left out by some
+        member but not by all
         """
         n_members, kept_rows, calibration = self.n_members, self.kept_rows, self.calibration
         if calibration == "auto":
-            enough = n_rows >= _ENOUGH_TO_HOLD_OUT and not every_row
+            count = n_rows if n_groups is None else n_groups
+            enough = count >= _ENOUGH_TO_HOLD_OUT and not every_row
             calibration = "holdout" if enough else "members"
         if n_members == "auto":
             n_members = _MEMBERS_OF_SMALL_TABLES if n_rows <= SMALL_TABLE else _MEMBERS
@@ -291,7 +295,7 @@ class Config:
 
 # What a row costs at scoring bounds both; small tables gain most from more members.
 _MEMBERS, _MEMBERS_OF_SMALL_TABLES, SMALL_TABLE = 3, 5, 2_000
-_ENOUGH_TO_HOLD_OUT = 5_000  # rows, from which holding some out costs no accuracy
+_ENOUGH_TO_HOLD_OUT = 5_000  # rows or groups, from which holding some out costs no accuracy
 _KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 9_000, 250, 2_000
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000

@@ -70,25 +70,30 @@ class FlagRule:
         return self._parts.get(code, self.calibration)
 
     @property
+    def proven(self) -> bool:
+        """Whether theorems apply to the rows: each is compared with rows of its own segment."""
+        own = self.codes is None or bool(np.isin(self.codes, self.own_segments).all())
+        return self.calibration.proven and own
+
+    @property
     def own_segments(self) -> list[int]:
         """The segments that have a threshold of their own."""
         return [code for code, part in self._parts.items() if part is not self._pooled]
 
     @cached_property
-    def _sizes(self) -> dict[int, Calibration]:
-        every = range(len(self.calibration.segment_names))
-        return {code: self.calibration.within(np.array([code])) for code in every}
+    def _each(self) -> dict[int, Calibration]:
+        return dict(enumerate(self.calibration.by_segment()))
 
     @cached_property
     def _pooled(self) -> Calibration:
-        small = [code for code, part in self._sizes.items() if not self._enough(part)]
+        small = [code for code, part in self._each.items() if not self._enough(part)]
         together = self.calibration.within(np.array(small, dtype=np.int64))
         return together if self._enough(together) else self.calibration
 
     @cached_property
     def _parts(self) -> dict[int, Calibration]:
         return {
-            code: part if self._enough(part) else self._pooled for code, part in self._sizes.items()
+            code: part if self._enough(part) else self._pooled for code, part in self._each.items()
         }
 
     def _enough(self, part: Calibration) -> bool:

@@ -230,6 +230,11 @@ def _calibration_of(detector: Any) -> Calibration:
             "the detector is calibrated on its training rows, whose scores are too low to judge "
             "alerts; fit a DiffInt with calibration='holdout' or 'members'"
         )
+    if calibration.segment_names:
+        raise InputError(
+            "an alert stream has one level for all rows, but the detector has a threshold for each "
+            "segment; fit it without segments, or one detector for each"
+        )
     return calibration
 
 

@@ -35,8 +35,9 @@ class Selection(Immutable):
         at most that of this one. They hold for all rows together with probability `confidence`, so
         any of them may be picked after looking.
     false_discovery_rate: the expected share of false alerts among the selected rows, at most.
-    proven: whether theorems say so (calibration="holdout", rows without groups); otherwise it
-        is measured.
+    proven: whether theorems say so: calibration="holdout" without suspects, rows without groups,
+        and in a model with segments only rows of segments with thresholds of their own. Otherwise
+        it is measured, and for rows of new segments not known.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -137,7 +138,7 @@ def select_rows(
         bounds=_bounds(p, parts, confidence),
         false_discovery_rate=false_discovery_rate,
         confidence=confidence,
-        proven=calibration.proven and not calibration.grouped,
+        proven=rule.proven and not calibration.grouped,
         index=index,
     )
 

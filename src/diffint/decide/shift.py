@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import counted
+from ..core.formatting import counted, shortened
 from ..core.model import FittedModel
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_LEAST_SHARE = 0.5  # of a small calibration that is to count
 _FEWEST = 30  # calibration rows that must count after weighing
 _MOST_NEW = 5_000  # new rows that weights are estimated from
-_LARGEST_ODDS = 1e3
+_LARGEST_ODDS, _LARGEST_WEIGHT = 1e3, 1e100
+_FAILURES = (TypeError, ValueError, KeyError, IndexError, AttributeError)
 
 
 def weighted_p_values(
@@ -41,6 +43,8 @@ def weighted_p_values(
             "the model stores no calibration rows to weigh; fit with kept_rows='auto' and "
             "calibration='auto'"
         )
+    if calibration.grouped:
+        raise InputError("weights cannot be combined with groups of rows")
     sample = calibration.sample
     if isinstance(weights, str) and weights == "estimate":
         known, new = _estimated(sample, x)
@@ -48,8 +52,8 @@ def weighted_p_values(
         known, new = (_given(model, weights, rows) for rows in (sample, x))
     else:
         raise InputTypeError(
-            f"weights={weights!r} must be a function from a data frame of features to one weight "
-            "per row, or 'estimate'"
+            f"weights is {shortened(repr(weights))}; it must be a function from a data frame of "
+            "features to one weight per row, or 'estimate'"
         )
     _check_enough(known, rate)
     order = np.argsort(calibration.sample_scores, kind="stable")
@@ -61,13 +65,14 @@ def weighted_p_values(
 def _check_enough(weights: Array, rate: float) -> None:
     """Raise an error if the weights leave too few calibration rows that count."""
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
-    needed = max(_FEWEST, 1.0 / rate - 1.0)
+    # A small table may have few rows without any weights.
+    needed = min(max(_FEWEST, 1.0 / rate - 1.0), _LEAST_SHARE * len(weights))
     if effective < needed:
         raise InputError(
             f"with these weights the {counted(len(weights), 'stored calibration row')} are worth "
-            f"only {effective:.0f}, and a false-positive rate of {rate:g} needs at least "
-            f"{np.ceil(needed):.0f}: too few training rows are like the new ones; fit on rows like "
-            "them, or raise false_positive_rate"
+            f"only {effective:.0f}, where at least {np.ceil(needed):.0f} are needed for a "
+            f"false-positive rate of {rate:g}: too few training rows are like the new ones; fit on "
+            "rows like them, or raise false_positive_rate"
         )
 
 
@@ -76,15 +81,20 @@ def _given(model: FittedModel, function: Any, x: NDArray[Any]) -> Array:
     frame = feature_frame(model, x)
     try:
         weights = np.asarray(function(frame), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the function of weights failed ({error})") from error
+    except _FAILURES as error:
+        raise InputError(
+            f"the function of weights failed ({type(error).__name__}: {error})"
+        ) from error
     if weights.shape != (len(x),):
         raise InputError(
             f"the function of weights returned shape {weights.shape} for {counted(len(x), 'row')}; "
             "it must return one number per row"
         )
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InputError("the function of weights returned a negative or infinite number")
+    if not ((weights >= 0) & (weights <= _LARGEST_WEIGHT)).all():
+        raise InputError(
+            "the function of weights returned NaN, a negative number, or one above "
+            f"{_LARGEST_WEIGHT:g}"
+        )
     return weights
 
 
@@ -108,6 +118,7 @@ def _estimated(known: Array, new: NDArray[Any]) -> tuple[Array, Array]:
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(0)
     chosen = rng.permutation(len(new))[:_MOST_NEW]
@@ -119,14 +130,16 @@ def _estimated(known: Array, new: NDArray[Any]) -> tuple[Array, Array]:
     odds_known, odds_new = np.zeros(len(known)), np.zeros(len(new))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
     ratio = len(known) / len(chosen)
-    for train, test in folds.split(rows, is_new):
-        model = HistGradientBoostingClassifier(
-            max_iter=50, max_leaf_nodes=8, learning_rate=0.1, random_state=0
-        )
-        model.fit(rows[train], is_new[train])
-        left_out = test[~is_new[test]]
-        odds_known[left_out] = _odds(model, rows[left_out]) * ratio
-        odds_new += _odds(model, np.asarray(new, dtype=np.float64)) * ratio / n_folds
+    # Threads that wait for each other take far longer than one, on a machine that is in use.
+    with threadpool_limits(1, user_api="openmp"):
+        for train, test in folds.split(rows, is_new):
+            model = HistGradientBoostingClassifier(
+                max_iter=50, max_leaf_nodes=8, learning_rate=0.1, random_state=0
+            )
+            model.fit(rows[train], is_new[train])
+            left_out = test[~is_new[test]]
+            odds_known[left_out] = _odds(model, rows[left_out]) * ratio
+            odds_new += _odds(model, np.asarray(new, dtype=np.float64)) * ratio / n_folds
     return odds_known, odds_new
 
 

@@ -54,8 +54,11 @@ def warn_of_pooled_segments(rule: FlagRule) -> None:
     pooled = sorted(set(range(len(names))) - set(rule.own_segments))
     if not pooled:
         return
-    sizes = np.bincount(rule.calibration.segments, minlength=len(names))
-    shown = [f"{shown_name(names[code])} ({sizes[code]:,})" for code in pooled[:_MOST_NAMED]]
+    every_size = rule.calibration.by_segment()
+    shown = [
+        f"{shown_name(names[code])} ({every_size[code].n_groups:,})"
+        for code in pooled[:_MOST_NAMED]
+    ]
     shown += [f"{len(pooled) - _MOST_NAMED:,} more"] if len(pooled) > _MOST_NAMED else []
     every, single = rule.part(pooled[0]) is rule.calibration, len(pooled) == 1
     use = ("uses" if single else "use") + " the threshold of all rows"

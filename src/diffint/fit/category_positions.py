@@ -36,6 +36,18 @@ def with_ordered_values(
     return x, ordered
 
 
+def with_new_values(
+    x: NDArray[Any], known: NDArray[Any], n_values: Mapping[int, int]
+) -> NDArray[Any]:
+    """Rows (rows, features) in which the values that no known row has count as new ones."""
+    if not n_values:
+        return x
+    x = x.copy()
+    for j, count in n_values.items():
+        x[~np.isnan(x[:, j]) & ~np.isin(x[:, j], known[:, j]), j] = count
+    return x
+
+
 def order_values(x: NDArray[Any], n_values: Mapping[int, int]) -> dict[int, NDArray[np.intp]]:
     """For each category the old codes in their new order.
 

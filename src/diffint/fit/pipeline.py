@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certify.rows import flag_rates
-from ..core.calibration import MAX_SCORES, Calibration
+from ..core.calibration import MAX_SCORES, Calibration, group_sizes
 from ..core.config import Config
 from ..core.decoder import DECODERS
 from ..core.errors import (
@@ -34,7 +34,7 @@ from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
 from ..tables.fingerprint import fingerprint
-from .category_positions import category_curves
+from .category_positions import category_curves, order_values, with_new_values
 from .feature_summary import summarise_features
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
@@ -176,15 +176,21 @@ class _SplitTask:
             )
         ignored = [j for j, values in task.kinds.categories.items() if not values]
         _warn_about_table(x, self.usable, feature_names, self.n_blank, ignored)
-        self.config = config = config.for_table(len(self.usable), x.shape[1], task.every_row)
-        self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         groups = np.zeros(len(x), dtype=np.intp)
-        groups[self.usable] = self._groups()
+        groups[self.usable] = self._groups(config)
+        n_groups = len(np.unique(groups[self.usable]))
+        self.config = config = config.for_table(
+            len(self.usable), x.shape[1], n_groups, task.every_row
+        )
+        self._split_seed, *member_seeds = task.seed.spawn(1 + int(config.n_members))
         rng = np.random.default_rng(self._split_seed)
         self.split = self._split(groups, rng)
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         # Nothing that a score depends on may come from rows that are held out.
         self.seen = np.setdiff1d(self.usable, self.split.held_out)
+        if len(self.split.held_out) and task.kinds.categories:
+            self.task = task = _with_values_of(task, self.seen)
+            x = task.x
         curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
         self.scalers = [
@@ -197,11 +203,11 @@ class _SplitTask:
             )
         ]
 
-    def _groups(self) -> NDArray[np.intp]:
+    def _groups(self, config: Config) -> NDArray[np.intp]:
         """The group of each usable row, with warnings about rows that are not independent."""
         if self.task.groups is not None:
             return self.task.groups[self.usable]
-        if self.config.calibration == "training":  # no row is left out
+        if config.calibration == "training":  # no row is left out
             return np.arange(len(self.usable))
         found = find_row_groups(self.task.x[self.usable])
         _warn_about_groups(found)
@@ -239,11 +245,18 @@ class _SplitTask:
         largest = max(largest_magnitude(run.rows) for run in self.runs)
         return largest / self.config.temperature > SAFE_EXPONENT
 
+    def _known_values(self) -> NDArray[Any]:
+        """The usable rows; values of categories that only held-out rows have are missing."""
+        x = self.task.x[self.usable]
+        for j, count in self.task.kinds.n_values.items():
+            x[x[:, j] >= count, j] = np.nan
+        return x
+
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Measure and calibrate the trained members, and build the model."""
         _warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
-        features = summarise_features(x[self.usable])
+        features = summarise_features(self._known_values())
         members = measure_members(
             x,
             config,
@@ -346,7 +359,9 @@ def calibrate(
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
-            total[rows] += prepared.packed.member_scores(x[rows], i, n_jobs)
+            # A value that the member has not seen is as new to it as one that no row has.
+            unknown = with_new_values(x[rows], x[split.train[i]], task.kinds.n_values)
+            total[rows] += prepared.packed.member_scores(unknown, i, n_jobs)
             count[rows] += 1
         rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
         scores = total[rows] / count[rows]
@@ -355,11 +370,7 @@ def calibrate(
         rows = at_most(source, MAX_SCORES, rng)
         scores = anomaly_scores(prepared, x[rows], n_jobs)
     order = np.argsort(scores, kind="stable")
-    groups, segments = split.groups[rows], np.empty(0, dtype=np.int64)
-    if task.segments is not None:
-        segments = task.segments[rows][order]
-        # A group with rows in several segments counts once in each.
-        groups = groups * len(task.segment_names) + task.segments[rows]
+    groups, none = split.groups[rows], np.empty(0, dtype=np.int64)
     some = np.empty(0, dtype=np.intp)
     if len(prepared.members[0].kept_rows):  # a model that may store rows
         limit = min(_SAMPLE_ROWS, max(_SAMPLE_CELLS // x.shape[1], 1))
@@ -367,18 +378,37 @@ def calibrate(
     return Calibration(
         split.kind,
         scores[order],
-        _group_sizes(groups)[order],
-        segments,
+        group_sizes(groups)[order],
+        none if task.segments is None else task.segments[rows][order],
+        none if task.segments is None else np.asarray(groups[order], dtype=np.int64),
         task.segment_names,
+        bool((task.left_out & ~task.anomalies).any()),
         x[rows[some]].astype(np.float64),
         scores[some],
     )
 
 
-def _group_sizes(groups: NDArray[np.intp]) -> NDArray[np.int64]:
-    """How many of the rows belong to the group of each. (rows,) → (rows,)"""
-    group_of = np.unique(groups, return_inverse=True)[1].ravel()
-    return np.bincount(group_of)[group_of]
+def _with_values_of(task: Task, seen: Rows) -> Task:
+    """The task with the values of categories that the seen rows have, in their order.
+
+    The values that other rows have are new ones, as those of later tables.
+    """
+    x, categories = task.x.copy(), {}
+    for j, values in task.kinds.categories.items():
+        codes = x[:, j]
+        known = codes < len(values)
+        found = np.unique(codes[seen][known[seen]]).astype(np.intp)
+        places = np.full(len(values), len(found), dtype=np.float64)
+        places[found] = np.arange(len(found))
+        x[known, j] = places[codes[known].astype(np.intp)]
+        x[codes >= len(values), j] = len(found)
+        categories[j] = tuple(values[i] for i in found)
+    order = order_values(x[seen], {j: len(values) for j, values in categories.items()})
+    for j, values in categories.items():
+        known = x[:, j] < len(values)
+        x[known, j] = np.argsort(order[j])[x[known, j].astype(np.intp)]
+        categories[j] = tuple(values[i] for i in order[j])
+    return replace(task, x=x, kinds=replace(task.kinds, categories=categories))
 
 
 def unseen_scores(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import Calibration
+from ..core.calibration import Calibration, group_sizes
 from ..core.config import CALIBRATIONS, Config
 from ..core.constants import LARGEST_TRAINING_VALUE, LARGEST_WEIGHT
 from ..core.errors import ModelFileError
@@ -64,6 +64,8 @@ def _check_segments(calibration: Calibration) -> None:
         names and not _within(codes, 0, len(names) - 1)
     ):
         raise ModelFileError("the calibration scores have impossible segments")
+    if names and not np.array_equal(group_sizes(calibration.groups), calibration.group_sizes):
+        raise ModelFileError("the calibration scores have impossible groups")
     if not _within(calibration.sample_scores, 0.0, _LARGEST_OUTPUT):
         raise ModelFileError("the stored rows have impossible scores")
     if np.isinf(calibration.sample).any():

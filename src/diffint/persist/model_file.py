@@ -167,6 +167,7 @@ class _Description:
             return {}
         return {
             "calibration.segments": ("I64", (self.n_scores,)),
+            "calibration.groups": ("I64", (self.n_scores,)),
             "segments.name_bytes": ("U8", (self.segment_bytes,)),
             "segments.name_ends": ("I64", (self.n_segments,)),
         }
@@ -325,6 +326,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         "calibration.sample": [model.calibration.sample],
         "calibration.sample_scores": [model.calibration.sample_scores],
         "calibration.segments": [model.calibration.segments],
+        "calibration.groups": [model.calibration.groups],
         "segments.name_bytes": [np.frombuffer(b"".join(segments), dtype=np.uint8)],
         "segments.name_ends": [np.cumsum([len(name) for name in segments], dtype=np.int64)],
     }
@@ -545,6 +547,7 @@ def _assemble(description: _Description, arrays: dict[str, NDArray[Any]]) -> Fit
         calibration=Calibration(
             description.calibration_kind,
             segment_names=_segment_names(arrays),
+            cleaned=description.training.n_suspects > 0,
             **part("calibration.", Calibration),
         ),
         training=description.training,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,8 @@ from .frames import as_pandas
 
 NEW_SEGMENT = -1  # the code of a segment that the training rows do not have
 _MOST_NAMED = 5
+_WHOLE = re.compile(r"-?\d+\.0+")
+_MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[ T]00:00(:00(\.0+)?)?$")
 
 
 def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np.bool_]:
@@ -116,15 +120,15 @@ def read_segments(X: Any, segments: Any) -> tuple[Any, Segments | None]:
         return X, None
     table, labels, column = X, segments, None
     frame = as_pandas(X)
-    if isinstance(segments, str):
-        if frame is None or segments not in frame.columns:
+    named = isinstance(segments, str) or (frame is not None and _is_column(frame, segments))
+    if named:
+        if frame is None or not _is_column(frame, segments):
             raise InputError(
                 f"segments={segments!r} is not a column of the table; give the name of a column "
                 "of a data frame, or one label per row"
             )
-        table, labels, column = frame.drop(columns=[segments]), frame[segments], segments
-    elif frame is not None and getattr(segments, "name", None) in frame.columns:
-        column = str(segments.name)
+        table, labels = frame.drop(columns=[segments]), _column(frame, segments)
+        column = str(segments)
     n_rows = len(frame) if frame is not None else len(X)
     _check_same_index("segments", labels, n_rows, getattr(X, "index", None))
     places, texts = _labels(labels, n_rows)
@@ -134,8 +138,30 @@ def read_segments(X: Any, segments: Any) -> tuple[Any, Segments | None]:
             f"segments has no label for {counted(len(missing), 'row')}, the first of them row "
             f"{missing[0]}; give every row a label"
         )
-    names, sorted_places = np.unique(texts.astype(str), return_inverse=True)
-    return table, Segments(sorted_places.ravel()[places], tuple(names.tolist()), column)
+    name = getattr(labels, "name", None)
+    if not named and name is not None:
+        # Other labels than those in the column of this name, such as ranges of a number, are not
+        # to be taken from it later.
+        if frame is None or not _is_column(frame, name):
+            column = str(name)
+        else:
+            there, others = _labels(_column(frame, name), n_rows)
+            same = (there >= 0).all() and (others[there] == texts[places]).all()
+            column = str(name) if same else None
+    names, sorted_places = np.unique(texts[places].astype(str), return_inverse=True)
+    return table, Segments(sorted_places.ravel(), tuple(names.tolist()), column)
+
+
+def _is_column(frame: Any, name: Any) -> bool:
+    return isinstance(name, Hashable) and name in frame.columns
+
+
+def _column(frame: Any, name: Any) -> Any:
+    """A column of a frame; raises an error if it has several of this name."""
+    column = frame[name]
+    if column.ndim != 1:
+        raise InputError(f"the table has several columns {name!r}; rename them")
+    return column
 
 
 def segment_codes(
@@ -146,14 +172,15 @@ def segment_codes(
     segments: one label per row; None to take them from the column of the table. Warns of new ones.
     """
     frame = as_pandas(X)
+    named = [] if frame is None else [name for name in frame.columns if str(name) == column]
     if segments is None:
-        if column is None or frame is None or column not in frame.columns:
+        if column is None or not named:
             place = "" if column is None else f", or a table with the column {column!r}"
             raise InputError(
                 f"the model has a threshold for each segment: pass segments=, one label per row"
                 f"{place}"
             )
-        segments = frame[column]
+        segments = _column(frame, named[0])
     elif isinstance(segments, str):
         raise InputTypeError(
             f"segments is the text {segments!r}; pass one label per row, or a table with the "
@@ -182,7 +209,9 @@ def without_segments(X: Any, column: str | None, features: list[str]) -> Any:
     if column is None or column in features:
         return X
     frame = as_pandas(X)
-    return X if frame is None else frame.drop(columns=[column], errors="ignore")
+    if frame is None:
+        return X
+    return frame.drop(columns=[name for name in frame.columns if str(name) == column])
 
 
 def warn_of_new_segments(count: int, new: list[str]) -> None:
@@ -211,4 +240,16 @@ def _labels(labels: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.obj
         raise InputError(
             f"segments has {places.size} labels, but the table has {n_rows} rows; pass one per row"
         )
-    return np.asarray(places, dtype=np.int64), texts
+    # Equal texts again after they are written alike, as other files write them otherwise.
+    alike = np.array([_written_alike(text) for text in texts], dtype=object)
+    again, different = pandas.factorize(alike)
+    places = np.append(again, -1)[places]
+    return np.asarray(places, dtype=np.int64), np.asarray(different, dtype=object)
+
+
+def _written_alike(label: str) -> str:
+    """A label without what depends on the kind of file: ``1.0``, ``True``, ``2024-01-01 00:00``."""
+    if label in ("True", "TRUE", "False", "FALSE"):
+        return label.lower()
+    label = _MIDNIGHT.sub("", label)
+    return label.split(".")[0] if _WHOLE.fullmatch(label) else label

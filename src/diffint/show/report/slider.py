@@ -24,7 +24,8 @@ class Position:
     """One threshold, with the share of normal rows that it flags at most.
 
     n_flagged: number of rows above it, of n_rows; held_out: whether the rate holds for new rows;
-    bound: the largest share of false alerts among the flagged rows, None if it is not known.
+    bound: the largest share of false alerts among the flagged rows, None if it is not known;
+    proven: whether that is proven.
     """
 
     rate: float
@@ -33,6 +34,7 @@ class Position:
     n_rows: int
     held_out: bool
     bound: float | None = None
+    proven: bool = True
 
     @property
     def rate_text(self) -> str:
@@ -61,8 +63,11 @@ class Position:
             return ""
         if self.bound >= 1.0:
             return " All flagged rows may be false alerts."
-        sure, most = percent(CONFIDENCE), percent(self.bound)
-        return f" With {sure} confidence, at most {most} of the flagged rows are false alerts."
+        sure = f"With {percent(CONFIDENCE)} confidence"
+        sure += "" if self.proven else " (measured, not proven)"
+        if self.bound == 0.0:
+            return f" {sure}, none of them is a false alert."
+        return f" {sure}, at most {percent(self.bound)} of the flagged rows are false alerts."
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ def slider(rule: FlagRule, scores: Array) -> Slider:
         bound = None
         if bounds is not None and flagged.any():
             bound = float(bounds[flagged][np.argmax(p_values[flagged])])
-        return Position(rate, cut, int(flagged.sum()), len(scores), calibration.held_out, bound)
+        n_flagged, held_out = int(flagged.sum()), calibration.held_out
+        return Position(rate, cut, n_flagged, len(scores), held_out, bound, rule.proven)
 
     if not isinstance(threshold, float):
         return Slider((position(1.0, own, rule.flagged(scores)),), 0)
@@ -115,6 +121,6 @@ def slider(rule: FlagRule, scores: Array) -> Slider:
 
 def _bounds(rule: FlagRule, scores: Array) -> Array | None:
     """The largest share of false alerts at every threshold; None if normal rows are not known."""
-    if not rule.calibration.held_out or not len(scores):
+    if not rule.calibration.held_out or rule.calibration.grouped or not len(scores):
         return None
     return selection_bounds(rule, scores, CONFIDENCE)

@@ -23,10 +23,11 @@ def promise_text(selection: Selection) -> str:
     """What is promised about the selected rows, without a full stop."""
     rate = f"{number(100 * selection.false_discovery_rate)} %"
     if selection.n_selected == 0:
-        return f"no set of rows has a false discovery rate of at most {rate}"
+        return f"no row stands out enough for a false discovery rate of {rate}"
     how = "proven for rows like the training rows" if selection.proven else "measured, not proven"
     sure = percent(selection.confidence)
     bound = f"at most {percent(selection.bound)}" if selection.bound < 1.0 else "possibly all"
+    bound = "none" if selection.bound == 0.0 else bound
     return (
         f"at most {rate} of them are false alerts on average, and {bound} of these with a "
         f"confidence of {sure} ({how})"
