@@ -37,14 +37,20 @@ def with_ordered_values(
 
 
 def with_new_values(
-    x: NDArray[Any], known: NDArray[Any], n_values: Mapping[int, int]
+    x: NDArray[Any], table: NDArray[Any], n_values: Mapping[int, int]
 ) -> NDArray[Any]:
-    """Rows (rows, features) in which the values that no known row has count as new ones."""
+    """Rows of a table in which values that no other row has count as new ones.
+
+    x, table: (rows, features). So many of the rows have new values as of the next ones will.
+    """
     if not n_values:
         return x
     x = x.copy()
     for j, count in n_values.items():
-        x[~np.isnan(x[:, j]) & ~np.isin(x[:, j], known[:, j]), j] = count
+        codes = table[:, j]
+        sizes = np.bincount(codes[codes < count].astype(np.intp), minlength=count)
+        single = np.flatnonzero(sizes == 1)
+        x[np.isin(x[:, j], single), j] = count
     return x
 
 

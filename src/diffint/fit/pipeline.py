@@ -357,11 +357,10 @@ def calibrate(
     x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
+        as_new = with_new_values(x, x[~task.left_out], task.kinds.n_values)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
-            # A value that the member has not seen is as new to it as one that no row has.
-            unknown = with_new_values(x[rows], x[split.train[i]], task.kinds.n_values)
-            total[rows] += prepared.packed.member_scores(unknown, i, n_jobs)
+            total[rows] += prepared.packed.member_scores(as_new[rows], i, n_jobs)
             count[rows] += 1
         rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
         scores = total[rows] / count[rows]
