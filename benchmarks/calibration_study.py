@@ -38,7 +38,7 @@ from decisions import rows_of
 from diffint import DiffInt
 from diffint.bench.selection import read_selection
 from diffint.decide.selection import step_up
-from diffint.fit import pipeline
+from diffint.fit import row_split
 from diffint.tables.datasets import adbench_files, macrodata_files
 from result_lines import emit
 
@@ -89,7 +89,7 @@ def measure(suite: str, name: str, path: Path, seed: int) -> list[dict[str, Any]
     each = [(1 + c) / (1 + len(k)) for c, k in zip(counts, known, strict=True)]
     add("twice the mean", scores, np.minimum(2 * np.mean(each, axis=0), 1.0))
     for share in HELD_OUT:
-        with patch.object(pipeline, "HELD_OUT_SHARE", share):
+        with patch.object(row_split, "HELD_OUT_SHARE", share):
             detector = DiffInt(random_state=seed, calibration="holdout").fit(train)
         way = f"holdout {100 * share:g} %"
         add(way, detector.anomaly_score(test), detector.p_values(test))

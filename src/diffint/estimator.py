@@ -38,7 +38,7 @@ from .tables.row_marks import (
 )
 
 if TYPE_CHECKING:
-    from .fit.pipeline import Split
+    from .fit.task import Split
 
 Scores = NDArray[np.float64]
 
@@ -205,9 +205,10 @@ array([ 1, -1])
     ) -> Split:
         """Fit; every_row: each row is left out by some member. → the rows of each member"""
         from .fit.category_positions import with_ordered_values
-        from .fit.pipeline import Task, fit_and_split
+        from .fit.pipeline import fit_and_split
         from .fit.progress import announced_fit
         from .fit.suspects import without_suspects
+        from .fit.task import Task
 
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)

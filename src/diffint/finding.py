@@ -175,7 +175,7 @@ def find_anomalies(
 
 def found_by(detector: DiffInt, X: Any, groups: Any = None) -> AnomaliesFound:
     """Fit the detector on a table, and score each row by members that were not trained on it."""
-    from .fit.pipeline import unseen_scores
+    from .fit.calibrate import unseen_scores
 
     n_rows = getattr(X, "shape", (None,))[0] if hasattr(X, "shape") else len(X)
     if n_rows is not None and n_rows < _FEWEST_ROWS:

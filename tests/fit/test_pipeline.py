@@ -7,7 +7,8 @@ import pytest
 
 from diffint import DiffInt
 from diffint.core.config import Config
-from diffint.fit.pipeline import Task, fit_models
+from diffint.fit.pipeline import fit_models
+from diffint.fit.task import Task
 from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
 

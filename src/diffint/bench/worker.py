@@ -135,7 +135,8 @@ def run_on_gpu(
     """All seeds of a DiffInt configuration in one launch."""
     import torch
 
-    from ..fit.pipeline import Task, fit_models
+    from ..fit.pipeline import fit_models
+    from ..fit.task import Task
     from ..score.prepared import PreparedModel
     from ..score.scoring import anomaly_scores as model_scores
 

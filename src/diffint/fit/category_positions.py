@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ..core.scaling.curves import Curve, category_curve
+from .sampling import Rows
 
 Array = NDArray[np.float64]
 Values = tuple[str, ...]
@@ -24,16 +25,38 @@ _SWEEPS = 3  # categories that depend on each other settle quickly
 
 
 def with_ordered_values(
-    x: NDArray[Any], categories: Mapping[int, Values]
+    x: NDArray[Any], categories: Mapping[int, Values], rows: Rows | None = None
 ) -> tuple[NDArray[Any], dict[int, Values]]:
-    """The table with the codes of reordered values, and the values. x: (rows, features)"""
-    orders = order_values(x, {j: len(values) for j, values in categories.items()})
+    """The table with the codes of reordered values, and the values.
+
+    x: (rows, features); rows: those that decide on the order, by default all
+    """
+    deciding = x if rows is None else x[rows]
+    orders = order_values(deciding, {j: len(values) for j, values in categories.items()})
     x, ordered = x.copy(), {}
     for j, values in categories.items():
         ordered[j] = tuple(values[i] for i in orders[j])
         known = x[:, j] < len(values)
         x[known, j] = np.argsort(orders[j])[x[known, j].astype(np.intp)]
     return x, ordered
+
+
+def with_values_of(
+    x: NDArray[Any], categories: Mapping[int, Values], rows: Rows
+) -> tuple[NDArray[Any], dict[int, Values]]:
+    """The table with the codes of the values that some rows have, in their order; the values.
+
+    The values of other rows are new ones, as those of later tables. x: (rows, features)
+    """
+    x, found = x.copy(), {}
+    for j, values in categories.items():
+        codes = np.where(np.isnan(x[:, j]), -1, x[:, j]).astype(np.intp)  # the last: missing
+        there = np.intersect1d(codes[rows], np.arange(len(values)))
+        places = np.full(len(values) + 2, float(len(there)))
+        places[there], places[-1] = np.arange(len(there)), np.nan
+        x[:, j] = places[codes]
+        found[j] = tuple(values[i] for i in there)
+    return with_ordered_values(x, found, rows)
 
 
 def with_new_values(

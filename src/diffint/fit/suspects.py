@@ -26,10 +26,12 @@ from ..core.kinds import Kinds
 from ..core.scaling import fit_scaler
 from ..decide.beyond_chance import scores_beyond_chance, stand_out
 from ..score.prepared import PreparedModel
+from .calibrate import unseen_scores
 from .category_positions import category_curves
-from .pipeline import Task, fit_and_split, unseen_scores
+from .pipeline import fit_and_split
 from .row_groups import find_row_groups
 from .sampling import Rows, at_most
+from .task import Task
 
 _FEWEST_ROWS = 10
 _FEW_DRAWN, _DRAWN_SHARE, _MOST_DRAWN = 8, 0.2, 256  # rows to compare with

@@ -1,0 +1,93 @@
+"""Warnings about a training table and a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import CalibrationWarning, InputWarning, TrainingWarning, warn
+from ..core.formatting import counted
+from ..engine.interface import TrainedMember
+from .row_groups import RowGroups
+from .sampling import Rows
+
+_COPIES_SHARE = 0.05  # largest share of copied rows without a warning
+_EQUAL_SHARE = 0.2  # largest share of rows that may be copies without a warning
+_LEAST_FALL = 1e-6  # smallest relative decrease of the loss without a warning
+_LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without a warning
+
+
+def warn_about_groups(found: RowGroups) -> None:
+    n_rows, remedy = len(found.codes), "groups in Python, --group on the command line"
+    if found.n_copies > _COPIES_SHARE * n_rows:
+        warn(
+            f"{found.n_copies:,} of {counted(n_rows, 'training row')} repeat other rows exactly or "
+            "nearly; copies are left out together and count once in the threshold. If they are "
+            f"independent observations, give every row a group of its own ({remedy})",
+            CalibrationWarning,
+        )
+    if found.n_equal > _EQUAL_SHARE * n_rows:
+        warn(
+            f"{found.n_equal:,} of {counted(n_rows, 'training row')} agree with other rows in "
+            "several columns, on values that occur nowhere else. If they are copies, or belong to "
+            "one subject, machine or period, more new rows will be flagged than the "
+            f"false-positive rate says: name the groups ({remedy})",
+            CalibrationWarning,
+        )
+    if found.close:
+        warn(
+            f"training rows come in groups of about {found.close} that are close to each other. If "
+            "these are measurements of one subject, machine or period, more new rows will be "
+            f"flagged than the false-positive rate says: name the groups ({remedy})",
+            CalibrationWarning,
+        )
+
+
+def warn_about_table(
+    x: NDArray[Any], usable: Rows, names: list[str], n_blank: int, ignored: list[int]
+) -> None:
+    """ignored: the columns of which a warning has said so before"""
+    if n_blank:
+        warn(
+            f"{counted(n_blank, 'row')} without any value {'was' if n_blank == 1 else 'were'} left "
+            "out of training",
+            InputWarning,
+        )
+    kept = x[usable]
+    empty = np.setdiff1d(np.flatnonzero(np.isnan(kept).all(axis=0)), ignored)
+    if len(empty):
+        listed = ", ".join(repr(names[j]) for j in empty[:5]) + (", …" if len(empty) > 5 else "")
+        verb = (
+            "has no value in the training rows and is"
+            if len(empty) == 1
+            else ("have no value in the training rows and are")
+        )
+        warn(f"{counted(len(empty), 'column')} {verb} ignored: {listed}", InputWarning)
+    with np.errstate(invalid="ignore"):
+        varies = np.fmin.reduce(kept, axis=0) < np.fmax.reduce(kept, axis=0)
+    if not varies.any():
+        warn(
+            "every column is constant; the detector can only find values that differ from the "
+            "constants",
+            InputWarning,
+        )
+
+
+def warn_about_training(trained: list[TrainedMember]) -> None:
+    first = float(np.mean([t.history[0] for t in trained]))
+    last = float(np.mean([t.history[-1] for t in trained]))
+    if len(trained[0].history) > 1 and last > first * (1 - _LEAST_FALL):
+        warn(
+            f"the loss did not fall ({first:.4g} in the first epoch, {last:.4g} in the last); "
+            "increase epochs or change learning_rate",
+            TrainingWarning,
+        )
+    moved = float(np.mean([np.abs(t.parameters.center - t.start.center).mean() for t in trained]))
+    if moved < _LEAST_MOVEMENT:
+        warn(
+            f"the intervals hardly moved during training (centers by {moved:.2g} on average, in "
+            "scaled units), so explanations are not meaningful; increase epochs or learning_rate",
+            TrainingWarning,
+        )
