@@ -18,6 +18,7 @@ from .core.errors import InputError
 from .core.flag_rule import FlagRule
 from .core.row_labels import index_of
 from .decide import thresholds
+from .score.scoring import anomaly_scores
 from .tables.frames import new_texts_of, read_table
 from .tables.row_marks import segment_codes, without_segments
 
@@ -100,11 +101,69 @@ class FittedDetector:
             thresholds.warn_if_out_of_reach(rule)
             thresholds.warn_of_pooled_segments(rule)
         names = rule.calibration.segment_names
-        if not names:
-            if segments is not None:
-                raise InputError("segments are given, but the model was fitted without them")
+        if names:
+            rule = rule.for_rows(segment_codes(X, segments, names, self.segment_column_))
+        elif segments is not None:
+            raise InputError("segments are given, but the model was fitted without them")
+        if not len(self.model_.accepted):
             return rule
-        return rule.for_rows(segment_codes(X, segments, names, self.segment_column_))
+        from .explain.acceptance import are_accepted
+
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        scores = anomaly_scores(self.prepared, table, jobs)
+        return rule.with_accepted(are_accepted(self.prepared, table, scores, rule, jobs))
+
+    # --- Accepting -------------------------------------------------------------------------
+
+    def accept(self, X: Any, segments: Any = None) -> pandas.DataFrame:
+        """Call flagged rows normal: rows like them are not flagged from the next call on.
+
+        A row is like an accepted one if it has nearly the same values in the features for which
+        that was flagged, and would not be flagged with plausible values there: what else is wrong
+        with it is still found. Its p-value is 1, so that `select` never chooses it; the false
+        discovery rate of the others holds as before. No refit; the rows become part of the model
+        and of its file. `withdraw` takes them back.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            Rows that are flagged; others need not be accepted, and are ignored with a warning.
+        segments : array-like of shape (rows,), default=None
+            As in `p_values`.
+
+        Returns
+        -------
+        accepted : DataFrame
+            All rows that are accepted now, as `accepted` has them.
+        """
+        from .explain.acceptance import accepted_rows
+
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        found, flagged = accepted_rows(self.prepared, table, self._rule_for(X, segments), jobs)
+        thresholds.warn_of_accepted_rows(int((~flagged).sum()))
+        self._set_model(replace(self.model_, called_normal=self.model_.accepted.and_also(found)))
+        return self.accepted
+
+    def withdraw(self, accepted: Any) -> pandas.DataFrame:
+        """Take back what was accepted. accepted: index labels of the frame `accepted`"""
+        places = np.atleast_1d(np.asarray(accepted))
+        known = np.arange(len(self.model_.accepted))
+        if places.dtype.kind not in "iu" or not np.isin(places, known).all():
+            raise InputError(
+                f"withdraw takes numbers of accepted rows, from 0 to {len(known) - 1}; there are "
+                f"{len(known)}"
+            )
+        remaining = self.model_.accepted.without(places)
+        self._set_model(replace(self.model_, called_normal=remaining if len(remaining) else None))
+        return self.accepted
+
+    @property
+    def accepted(self) -> pandas.DataFrame:
+        """One line per row that was accepted: when, for which features, and all its values."""
+        from .explain.acceptance import accepted_frame
+
+        check_is_fitted(self, "model_")
+        return accepted_frame(self.model_)
 
     # --- Scoring ---------------------------------------------------------------------------
 
@@ -124,7 +183,7 @@ class FittedDetector:
 
     def _scores(self, table: NDArray[np.floating[Any]]) -> Scores:
         """Scores of a checked matrix, with a warning about rows without any value."""
-        from .score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
+        from .score.scoring import count_blank_rows, warn_of_blank_rows
 
         scores = anomaly_scores(self.prepared, table, resolve_jobs(self.n_jobs))
         warn_of_blank_rows(count_blank_rows(self.model_, table, scores))

@@ -194,3 +194,25 @@ def test_a_confidence_is_saved(run, folder, tmp_path):
         in done.out
     )
     assert DiffInt.load(tmp_path / "m").confidence == 0.9
+
+
+def test_accepted_rows_of_a_file(run, folder, model, tmp_path):
+    new = pd.read_csv(folder / "new.csv", dtype={"payment": str})
+    new.iloc[:3].to_csv(tmp_path / "normal.csv", index=False)
+    plain = run("score", model, folder / "new.csv", "-o", tmp_path / "a.parquet")
+    more = ["--accepted", tmp_path / "normal.csv"]
+    done = run("score", model, folder / "new.csv", "-o", tmp_path / "b.parquet", *more)
+    assert done.code == plain.code == 0, done.err
+    before, after = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in "ab")
+    assert before["flagged"][:10].all()  # an age of 190
+    assert not after["flagged"][:3].any()
+    assert (after["p_value"][:3] == 1.0).all()
+    assert (before["flagged"] | ~after["flagged"]).all()
+    explained = run("explain", model, folder / "new.csv", "--row", 1, *more)
+    assert "accepted as normal" in explained.out
+    shown = json.loads(run("explain", model, folder / "new.csv", "--row", 1, "--json", *more).out)
+    assert shown[0]["threshold"] is None
+    reported = run("report", model, folder / "new.csv", "-o", tmp_path / "r.html", *more)
+    assert reported.err.startswith(f"{int(after['flagged'].sum())} rows flagged.")
+    missing = run("score", model, folder / "new.csv", "--accepted", tmp_path / "none.csv")
+    assert missing.code == 2

@@ -113,6 +113,13 @@ NumericOnly = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+Accepted = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Table of flagged rows that are normal after all; rows like them are not flagged.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rate = Annotated[
     float | None,

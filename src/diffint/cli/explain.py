@@ -42,6 +42,7 @@ def explain(
         typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
     ] = 5,
     fpr: arguments.Rate = None,
+    accepted: arguments.Accepted = None,
     as_json: arguments.Json = False,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
@@ -64,7 +65,7 @@ def explain(
         raise InputError(
             f"choose the rows to explain with one of --row N, --row-id ID and --top N{hint}"
         )
-    detector = load_detector(model, jobs, fpr, table)
+    detector = load_detector(model, jobs, fpr, table, accepted)
     with open_table(table, ReadingOptions(kind, separator, decimal, encoding, sheet)) as file:
         id_column = id_column_of(detector, file, id_column)
         keep = kept_columns(file, keep, id_column, ())
@@ -143,7 +144,7 @@ def _as_json(
                 "row": name,
                 "score": why.score[i],
                 "p_value": why.p_value[i],
-                "threshold": why.threshold_of(i),
+                "threshold": None if np.isinf(why.threshold_of(i)) else why.threshold_of(i),
                 "flagged": bool(why.flagged[i]),
                 "pattern": int(why.unit[i]),
                 "reasons": records(reasons),

@@ -20,11 +20,16 @@ MOST_COLUMNS_SHOWN = 10  # of those that a report shows without being asked
 
 
 def load_detector(
-    path: str, jobs: int = -1, fpr: float | None = None, table: str | None = None
+    path: str,
+    jobs: int = -1,
+    fpr: float | None = None,
+    table: str | None = None,
+    accepted: str | None = None,
 ) -> DiffInt:
     """The detector in a model file; raises an error that says what is wrong with the file.
 
-    fpr: replaces the model's false-positive rate; table: the other file of the command.
+    fpr: replaces the model's false-positive rate; table: the other file of the command; accepted: a
+    file of rows that are called normal.
     """
     from ..estimator import DiffInt
 
@@ -33,6 +38,10 @@ def load_detector(
     detector.n_jobs = jobs
     if fpr is not None:
         detector.false_positive_rate = fpr
+    if accepted is not None:
+        from .streaming import accept_file
+
+        accept_file(detector, accepted)
     return detector
 
 

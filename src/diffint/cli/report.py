@@ -40,6 +40,7 @@ def report(
         int, typer.Option(metavar="N", min=1, help="Largest number of flagged rows to show.")
     ] = MOST_SHOWN,
     fpr: arguments.Rate = None,
+    accepted: arguments.Accepted = None,
     jobs: arguments.Jobs = -1,
     kind: arguments.Kind = None,
     sheet: arguments.Sheet = None,
@@ -58,7 +59,7 @@ def report(
     check_not_an_input(output, model, table)
     if output != "-":
         check_writable(output)  # before the work, to fail early
-    detector = load_detector(model, jobs, fpr, table)
+    detector = load_detector(model, jobs, fpr, table, accepted)
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     n_flagged = write_report(detector, table, output, how, id_column, top, jobs, keep)
     where = "" if output == "-" else f" Report: {output}"
@@ -85,6 +86,7 @@ def write_report(
     thresholds.warn_if_out_of_reach(detector.rule)
     n_features, n_flagged = detector.model_.n_features, 0
     highest, scores, segments = Highest(top, flagged_only=True), [], []
+    accepted = []
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
         named = kept_columns(file, keep, id_column, ())
@@ -95,6 +97,8 @@ def write_report(
             scores.append(batch.scores)
             n_flagged += int(batch.flagged.sum())
             segments += [] if batch.rule.codes is None else [batch.rule.codes]
+            none = np.zeros(len(batch.scores), dtype=bool)
+            accepted.append(none if batch.rule.accepted is None else batch.rule.accepted)
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=np.concatenate(scores),
@@ -103,6 +107,7 @@ def write_report(
         new_texts={} if highest.rows is None else highest.rows.new_texts(detector.model_),
         kept=filled_columns(highest.kept, named),
         segments=np.concatenate(segments) if segments else None,
+        accepted=np.concatenate(accepted),
         row_segments=None if highest.rows is None else highest.rows.rule.codes,
     )
     page = build_report(detector, scored)

@@ -56,6 +56,7 @@ def score(
         bool, typer.Option("--reasons/--no-reasons", help="Give reasons for flagged rows.")
     ] = True,
     fpr: arguments.Rate = None,
+    accepted: arguments.Accepted = None,
     false_discovery_rate: Annotated[
         float | None,
         typer.Option(
@@ -97,7 +98,7 @@ def score(
     """
     check_not_an_input(output, model, table)
     form = format_to_write(output, output_kind)
-    detector = load_detector(model, jobs, fpr, table)
+    detector = load_detector(model, jobs, fpr, table, accepted)
     how = ReadingOptions(kind, separator, decimal, encoding, sheet)
     summary, rule = _Summary(detector), detector.rule
     if false_discovery_rate is None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..core.checks import resolve_jobs
 from ..core.errors import InputWarning, warn
 from ..core.flag_rule import FlagRule
 from ..decide import thresholds
-from ..tables.files.reading import TableFile
+from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from ..tables.fingerprint import Fingerprint
 from .columns import check_columns
 from .model_columns import ModelColumns, SegmentColumn
@@ -107,6 +107,7 @@ def scored_batches(
     keep: other columns to return with them; keep_if_possible: the same, but no error is raised if
     cells cannot be shown; rule: which rows are flagged, by default the detector's.
     """
+    from ..explain.acceptance import are_accepted
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     inputs, rule = ModelColumns(detector, table), rule or detector.rule
@@ -129,6 +130,8 @@ def scored_batches(
             n_blank += count_blank_rows(detector.model_, values, scores)
             seen.add(values)
             own = rule.for_rows(segments.read(batch))
+            if len(detector.model_.accepted):
+                own = own.with_accepted(are_accepted(detector.prepared, values, scores, own, jobs))
             yield ScoredBatch(first, numbers, ids, values, scores, own, kept, cells)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)
@@ -140,6 +143,20 @@ def scored_batches(
             "were not trained on it",
             InputWarning,
         )
+
+
+def accept_file(detector: DiffInt, path: str) -> None:
+    """Call the rows of a file normal, for this run."""
+    from ..explain.acceptance import accepted_rows
+
+    found = []
+    with open_table(path, ReadingOptions()) as file:
+        for batch in scored_batches(detector, file, None, -1, False):
+            found.append(accepted_rows(detector.prepared, batch.values, batch.rule)[0])
+    model = detector.model_
+    for accepted in found:
+        model = replace(model, called_normal=model.accepted.and_also(accepted))
+    detector._set_model(model)
 
 
 @contextmanager
@@ -208,15 +225,20 @@ def joined(parts: list[ScoredBatch]) -> ScoredBatch:
         ids,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.scores for part in parts]),
-        _joined_rule([part.rule for part in parts]),
+        _joined_rule([part.rule for part in parts], [len(part.scores) for part in parts]),
         _joined_columns([part.kept for part in parts]),
         _joined_columns([part.cells for part in parts]),
     )
 
 
-def _joined_rule(parts: list[FlagRule]) -> FlagRule:
+def _joined_rule(parts: list[FlagRule], sizes: list[int]) -> FlagRule:
     codes = [part.codes for part in parts if part.codes is not None]
-    return parts[0].for_rows(np.concatenate(codes)) if codes else parts[0]
+    rule = parts[0].for_rows(np.concatenate(codes) if codes else None)
+    accepted = [
+        np.zeros(size, dtype=bool) if part.accepted is None else part.accepted
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return replace(rule, accepted=None).with_accepted(np.concatenate(accepted))
 
 
 def _joined_columns(parts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,20 +21,28 @@ class FlagRule:
     together have too few, and for a segment that is new, all calibration rows are used.
 
     codes: (rows,) the segment of each row, −1 if it is new; None if the model has no segments, or
-    for the rule of all rows. limit: largest p-value of flagged rows, instead of the rate. fixed: a
-    threshold that is not from the calibration.
+    for the rule of all rows. accepted: (rows,) whether each is like a row that a person has called
+    normal; those have a p-value of 1 and an infinite threshold. limit: largest p-value of flagged
+    rows, instead of the rate. fixed: a threshold that is not from the calibration.
     """
 
     calibration: Calibration
     rate: float
     confidence: float | None = None
     codes: NDArray[np.int64] | None = None
+    accepted: NDArray[np.bool_] | None = None
     limit: float | None = None
     fixed: float | None = None
 
     @cached_property
     def threshold(self) -> float | Array:
         """The score above which a row is flagged: one for all rows, or (rows,)."""
+        found = self.cut
+        return found if self.accepted is None else np.where(self.accepted, np.inf, found)
+
+    @cached_property
+    def cut(self) -> float | Array:
+        """The threshold without regard to accepted rows: one for all rows, or (rows,)."""
         if self.codes is None:
             return self._threshold_of(self.calibration)
         found = np.empty(len(self.codes))
@@ -57,6 +65,10 @@ class FlagRule:
 
     def p_values(self, scores: NDArray[Any]) -> Array:
         """(rows,) → (rows,)"""
+        found = self._p_values(scores)
+        return found if self.accepted is None else np.where(self.accepted, 1.0, found)
+
+    def _p_values(self, scores: NDArray[Any]) -> Array:
         if self.codes is None:
             return self.calibration.p_values(scores, self.confidence)
         found = np.empty(len(scores))
@@ -101,11 +113,20 @@ class FlagRule:
 
     def for_rows(self, codes: NDArray[np.int64] | None) -> FlagRule:
         """The rule for rows of these segments."""
-        rule = replace(self, codes=codes)
-        if codes is not None:  # found once for all batches of a stream
+        return self._with(codes=codes)
+
+    def with_accepted(self, accepted: NDArray[np.bool_]) -> FlagRule:
+        """The rule for the same rows, of which some are like rows called normal."""
+        return self._with(accepted=accepted) if accepted.any() else self
+
+    def _with(self, **changes: Any) -> FlagRule:
+        rule = replace(self, **changes)
+        if rule.codes is not None:  # found once for all batches of a stream
             rule.__dict__.update(_parts=self._parts, _pooled=self._pooled)
         return rule
 
     def take(self, rows: Any) -> FlagRule:
         """The rule for some of the rows."""
-        return self if self.codes is None else self.for_rows(self.codes[rows])
+        codes = None if self.codes is None else self.codes[rows]
+        accepted = None if self.accepted is None else self.accepted[rows]
+        return self._with(codes=codes, accepted=accepted)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .accepted import Accepted
 from .associations import Associations
 from .calibration import Calibration
 from .config import Config
@@ -176,7 +177,7 @@ class FittedModel:
     """A fitted detector: plain arrays and a small config, immutable.
 
     flag_rates: with a certified decoder only; None if the model file has none.
-    kinds: the columns that are not numbers.
+    kinds: the columns that are not numbers; called_normal: rows that a person has called normal.
     """
 
     config: Config
@@ -187,6 +188,12 @@ class FittedModel:
     training: TrainingSummary
     flag_rates: FlagRates | None = None
     kinds: Kinds = ONLY_NUMBERS
+    called_normal: Accepted | None = None
+
+    @property
+    def accepted(self) -> Accepted:
+        """Rows that a person has called normal."""
+        return self.called_normal or Accepted.none(self.n_features)
 
     @property
     def categories(self) -> Mapping[int, tuple[str, ...]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import Calibration
-from ..core.errors import CalibrationWarning, warn
+from ..core.errors import CalibrationWarning, InputWarning, warn
 from ..core.flag_rule import FlagRule
 from ..core.formatting import counted, listed, shown_name
 
@@ -70,6 +70,16 @@ def warn_of_pooled_segments(rule: FlagRule) -> None:
         f"{use if every else 'share a threshold'}: {listed(shown)}",
         CalibrationWarning,
     )
+
+
+def warn_of_accepted_rows(n_unflagged: int) -> None:
+    """Say that some of the rows to accept are not flagged."""
+    if n_unflagged:
+        are = "is" if n_unflagged == 1 else "are"
+        warn(
+            f"{counted(n_unflagged, 'row')} {are} not flagged and need not be accepted",
+            InputWarning,
+        )
 
 
 def _needed(rule: FlagRule) -> str:

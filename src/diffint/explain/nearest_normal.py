@@ -208,6 +208,20 @@ def nearest_normal(
     )
 
 
+def mended_by(
+    prepared: PreparedModel,
+    x: NDArray[Any],
+    features: NDArray[np.intp],
+    threshold: float,
+    n_jobs: int = 1,
+) -> NDArray[np.bool_]:
+    """Whether rows (rows, features) are normal with plausible values in some features. → (rows,)"""
+    x = np.asarray(x, dtype=np.float64)
+    row, changed = np.arange(len(x)), np.tile(features, (len(x), 1))
+    found = _Search(prepared, threshold, n_jobs)._most_doubted(x, row, changed, np.zeros(x.shape))
+    return np.isin(row, [] if found is None else found[0])
+
+
 def _subsets(n_features: int, size: int) -> list[Subset]:
     """All sets of `size` positions among a row's candidates."""
     return list(combinations(range(min(N_CANDIDATES, n_features)), size))

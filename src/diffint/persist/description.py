@@ -62,7 +62,7 @@ class Description:
     categories: the features that are categories, each with its number of values; value_bytes:
     number of bytes that the values have together; times: the columns of times, by name. n_segments,
     segment_bytes: number of segments, and of bytes that their names have together; n_sample: of
-    calibration rows that are stored.
+    calibration rows that are stored; accepted: when each row was called normal.
     """
 
     config: Config
@@ -80,6 +80,7 @@ class Description:
     n_segments: int = 0
     segment_bytes: int = 0
     n_sample: int = 0
+    accepted: tuple[str, ...] = ()
 
     @property
     def n_values(self) -> dict[int, int]:
@@ -125,6 +126,7 @@ class Description:
             **self._category_shapes,
             **self._segment_shapes,
             **self._sample_shapes,
+            **self._accepted_shapes,
             "features.name_bytes": ("U8", (self.name_bytes,)),
             "features.name_ends": ("I64", (d,)),
             "features.levels": ("F64", (n_levels,)),
@@ -136,6 +138,14 @@ class Description:
             "calibration.scores": ("F64", (self.n_scores,)),
             "calibration.group_sizes": ("I64", (self.n_scores,)),
         }
+
+    @property
+    def _accepted_shapes(self) -> Shapes:
+        """Arrays that a model without accepted rows does not have."""
+        if not self.accepted:
+            return {}
+        shape = len(self.accepted), self.n_features
+        return {"accepted.rows": ("F64", shape), "accepted.wrong": ("BOOL", shape)}
 
     @property
     def _sample_shapes(self) -> Shapes:
@@ -207,6 +217,8 @@ class Description:
             del values["n_segments"], values["segment_bytes"]
         if not self.n_sample:
             del values["n_sample"]
+        if not self.accepted:
+            del values["accepted"]
         return json.dumps(values)
 
     @classmethod
@@ -216,7 +228,7 @@ class Description:
             names = (*fields(cls), "training_rows")
             optional = (
                 *("flag_rates", "categories", "value_bytes", "times"),
-                *("n_segments", "segment_bytes", "n_sample"),
+                *("n_segments", "segment_bytes", "n_sample", "accepted"),
             )
             raw = _record(json.loads(text), names, optional)
             settings = _record(raw["settings"], (*_SETTINGS, *_LATER_SETTINGS), _LATER_SETTINGS)
@@ -238,6 +250,9 @@ class Description:
                 n_segments=_checked(raw.get("n_segments", 0), int),
                 segment_bytes=_checked(raw.get("segment_bytes", 0), int),
                 n_sample=_checked(raw.get("n_sample", 0), int),
+                accepted=tuple(
+                    _checked(when, str) for when in _checked(raw.get("accepted", []), list)
+                ),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]

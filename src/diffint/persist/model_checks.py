@@ -46,6 +46,8 @@ def check_model(model: FittedModel) -> None:
     ):
         raise ModelFileError("the calibration scores have impossible groups")
     _check_segments(model.calibration)
+    if np.isinf(model.accepted.rows).any() or not model.accepted.wrong.any(axis=1).all():
+        raise ModelFileError("the accepted rows are impossible")
     check_training(model.training, model.config)
     _check_features(model.features, n_rows)
     for i, member in enumerate(model.members):

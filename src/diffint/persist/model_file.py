@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.accepted import Accepted
 from ..core.associations import (
     Associations,
 )
@@ -59,6 +60,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         n_segments=len(segments),
         segment_bytes=sum(map(len, segments)),
         n_sample=len(model.calibration.sample),
+        accepted=model.accepted.when,
     )
     for column in (settings["id_column"], settings["segment_column"]):
         if column is not None:
@@ -70,6 +72,8 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         "calibration.group_sizes": [model.calibration.group_sizes],
         "calibration.sample": [model.calibration.sample],
         "calibration.sample_scores": [model.calibration.sample_scores],
+        "accepted.rows": [model.accepted.rows],
+        "accepted.wrong": [model.accepted.wrong],
         "calibration.segments": [model.calibration.segments],
         "calibration.groups": [model.calibration.groups],
         "segments.name_bytes": [np.frombuffer(b"".join(segments), dtype=np.uint8)],
@@ -206,4 +210,11 @@ def _assemble(description: Description, arrays: dict[str, NDArray[Any]]) -> Fitt
         training=description.training,
         flag_rates=description.flag_rates,
         kinds=kinds,
+        called_normal=_accepted(description, arrays),
     )
+
+
+def _accepted(description: Description, arrays: dict[str, NDArray[Any]]) -> Accepted | None:
+    if not description.accepted:
+        return None
+    return Accepted(arrays["accepted.rows"], arrays["accepted.wrong"], description.accepted)

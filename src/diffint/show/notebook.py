@@ -90,6 +90,9 @@ def explanation_html(why: LocalExplanation) -> str:
 def _threshold_text(why: LocalExplanation) -> str:
     if isinstance(why.threshold, float):
         return f"threshold {number(why.threshold)}"
+    finite = np.unique(why.threshold[np.isfinite(why.threshold)])
+    if len(finite) == 1:
+        return f"threshold {number(finite[0])}"
     return "thresholds of their segments"
 
 

@@ -27,10 +27,11 @@ def build_report(detector: DiffInt, scored: ScoredTable, *, created: datetime | 
     from .page import render
 
     check_is_fitted(detector, "model_")
+    rule = detector.rule.for_rows(scored.segments)
     return render(
         detector.prepared,
         scored,
-        detector.rule.for_rows(scored.segments),
+        rule if scored.accepted is None else rule.with_accepted(scored.accepted),
         created or datetime.now().astimezone(),
         resolve_jobs(detector.n_jobs),
     )

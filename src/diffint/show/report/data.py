@@ -26,6 +26,7 @@ class ScoredTable:
         feature, where known.
     segments, row_segments: (rows,) and (shown,) the segments of all and of the shown rows, as
         places among those of the model; None if it has none.
+    accepted: (rows,) whether each is like a row that was accepted; None if none were.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -39,6 +40,7 @@ class ScoredTable:
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     segments: NDArray[np.int64] | None = None
     row_segments: NDArray[np.int64] | None = None
+    accepted: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:

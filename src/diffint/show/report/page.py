@@ -43,7 +43,7 @@ def render(
     n_jobs: int,
 ) -> str:
     """The report as HTML. rule: which of all rows are flagged"""
-    model, threshold = prepared.model, rule.threshold
+    model, threshold = prepared.model, rule.cut
     learned = explain_model(model)
     n_flagged = int(rule.flagged(scored.scores).sum())
     cuts = slider(rule, scored.scores)
@@ -113,8 +113,8 @@ def _meaning(rule: FlagRule, n_rows: int, n_flagged: int) -> list[str]:
     allowed = f"{number(100 * rule.rate, 2)} %"
     calibration_rows = counted(calibration.n_groups, f"calibration {calibration.unit}")
     above = "A row is flagged when its anomaly score is above "
-    if isinstance(rule.threshold, float):
-        above += number(rule.threshold)
+    if isinstance(rule.cut, float):
+        above += number(rule.cut)
     else:
         above += "the threshold of its segment; scores are drawn as multiples of it"
     if not calibration.reaches(rule.rate, rule.confidence):
@@ -131,6 +131,10 @@ def _meaning(rule: FlagRule, n_rows: int, n_flagged: int) -> list[str]:
     chance = f"If all rows were normal, up to about {by_chance:,} would be flagged by chance"
     remark = ", so the flagged rows may all be normal." if 0 < n_flagged <= by_chance else "."
     promise = guarantee(calibration, rule.confidence)
+    accepted = 0 if rule.accepted is None else int(rule.accepted.sum())
+    if accepted:
+        are = "is" if accepted == 1 else "are"
+        remark += f" {counted(accepted, 'row')} like accepted ones {are} not flagged."
     return [f"{above}. At most {allowed} of normal rows score higher ({promise})."] + (
         [chance + remark] if n_rows else []
     )
@@ -202,7 +206,7 @@ def _rows_block(
     rows: list[list[Any]] = []
     groups: list[list[Any]] = []
     if len(scored.rows):
-        new, own = scored.new_texts, rule.for_rows(scored.row_segments)
+        new, own = scored.new_texts, replace(rule, codes=scored.row_segments, accepted=None)
         why = explain_rows(prepared, scored.rows, own, n_jobs, new_texts=new)
         if scored.row_scores is not None:
             p_values = own.p_values(scored.row_scores)
@@ -210,8 +214,8 @@ def _rows_block(
         nearest = nearest_normal(prepared, scored.rows, own, n_jobs=n_jobs, new_texts=new)
         kept = [[_cell(text) for text in cells] for cells in scored.kept.values()]
         ids = [printable(name) for name in scored.ids]
-        relative = not isinstance(own.threshold, float)
-        placed = _relative(why.score, own.threshold) if relative else why.score
+        relative = not isinstance(own.cut, float)
+        placed = _relative(why.score, own.cut) if relative else why.score
         rows = row_data(ids, cuts.levels(placed), why, nearest, kept)
         groups = group_data(why)
     names = list(map(printable, prepared.model.feature_names))

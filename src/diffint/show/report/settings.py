@@ -68,8 +68,8 @@ def training_facts(model: FittedModel, rule: FlagRule) -> list[tuple[str, str]]:
 
 
 def _threshold_text(rule: FlagRule) -> str:
-    if isinstance(rule.threshold, float):
-        return number(rule.threshold)
+    if isinstance(rule.cut, float):
+        return number(rule.cut)
     return f"one for each of {counted(len(rule.calibration.segment_names), 'segment')}"
 
 

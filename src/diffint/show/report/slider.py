@@ -93,7 +93,8 @@ def slider(rule: FlagRule, scores: Array) -> Slider:
     scores: (rows,) of all rows. A rate below the smallest possible p-value counts as that. With
     segments there is no other threshold than the report's own, relative to which rows are drawn.
     """
-    calibration, threshold, sure = rule.calibration, rule.threshold, rule.confidence
+    calibration, threshold, sure = rule.calibration, rule.cut, rule.confidence
+    counts = np.ones(len(scores), dtype=bool) if rule.accepted is None else ~rule.accepted
     p_values, bounds = rule.p_values(scores), _bounds(rule, scores)
     smallest = float(calibration.p_values(np.array([np.inf]), sure)[0])
     own = max(rule.rate, smallest)
@@ -115,7 +116,7 @@ def slider(rule: FlagRule, scores: Array) -> Slider:
     chosen = {cut: other for cut, other in chosen.items() if (cut < threshold) == (other > own)}
     chosen.pop(threshold, None)
     cuts = sorted([*chosen.items(), (threshold, own)], reverse=True)
-    positions = [position(cut, rate, scores > cut) for cut, rate in cuts]
+    positions = [position(cut, rate, (scores > cut) & counts) for cut, rate in cuts]
     return Slider(tuple(positions), cuts.index((threshold, own)))
 
 

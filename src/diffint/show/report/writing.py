@@ -44,6 +44,7 @@ def scored_rows(
         source=source,
         scores=scores,
         segments=rule.codes,
+        accepted=rule.accepted,
         row_segments=None if rule.codes is None else rule.codes[shown],
         rows=np.asarray(table[shown], dtype=np.float64),
         ids=tuple(str(i if index is None else index[i]) for i in shown),

@@ -17,6 +17,11 @@ _CARRIED = 0.6  # share of the score that they carry together, if so few do
 
 def headline(why: LocalExplanation, row: int) -> str:
     """A row's score and the threshold in one sentence."""
+    if np.isinf(why.threshold_of(row)):
+        return (
+            f"Row {row_name(row, why.index)}: score {number(why.score[row])}, like a row that was "
+            "accepted as normal (p = 1)."
+        )
     score, threshold = distinct_numbers(why.score[row], why.threshold_of(row))
     verdict = "above" if why.flagged[row] else "not above"
     p_value = f"p = {number(why.p_value[row], 2)}"
