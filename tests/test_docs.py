@@ -148,7 +148,7 @@ def test_the_method_page_lists_what_the_model_keeps():
         "bin_counts": "histogram", "missing_share": "missing values", "whole": "whole numbers",
         "config": "settings", "feature_names": "names of the features", "members": "member",
         "features": "every feature", "calibration": "calibration scores", "training": "trained",
-        "flag_rates": "raise each flag",
+        "flag_rates": "raise each flag", "called_normal": "rows that were accepted",
     }  # fmt: skip
     page = (ROOT / "docs" / "method.md").read_text().split("## What the model keeps")[1]
     text = " ".join(page.split())
