@@ -18,7 +18,7 @@ from ..core.model import FittedModel
 from ..score.prepared import PreparedModel
 from .drift_dictionary import PAIR, Dictionary, build_dictionary
 from .drift_summary import FeatureShift, describe
-from .permutation_test import MaxTest, compare_means
+from .permutation_test import MaxTest, compare_means, equal_chances
 from .restored import as_in_similar_rows, with_former_numbers, with_former_values
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ def find_drift(
         calibration.kind != "holdout",
         rng,
     )
-    test = compare_means(dictionary.columns, len(stored), level, rng)
+    weights = equal_chances(dictionary.is_pair, level)
+    test = compare_means(dictionary.columns, len(stored), weights, level, rng)
     largest, bound = np.abs(test.statistics).max(initial=0.0), test.bounds.min(initial=1.0)
     p_value = float(test.p_values(np.array([largest]), np.array([bound]))[0])
     shifts = _shifts(test, dictionary, compared, len(stored))
@@ -267,41 +268,45 @@ def _shifts(
 ) -> tuple[FeatureShift, ...]:
     """What is most different in each feature, the largest statistic first.
 
-    A pair counts for a feature unless the other one has moved more by itself: then it is the other
-    one that changes the pair. Of equal statistics, that of the feature with more of them is first.
+    A pair counts only for the feature that comes first: it is that one that changes its pairs. Of
+    equal statistics, that of the feature with larger ones besides is first.
     """
     sizes = np.abs(test.statistics)
-    by_itself = np.zeros(len(compared.names))
-    for e, entry in enumerate(dictionary.entries):
-        if entry.kind != PAIR:
-            j = entry.features[0]
-            by_itself[j] = max(by_itself[j], sizes[e])
-    entries_of: list[list[int]] = [[] for _ in compared.names]
-    for e, entry in enumerate(dictionary.entries):
-        for j in entry.features:
-            others = [k for k in entry.features if k != j]
-            if all(sizes[e] > by_itself[k] for k in others):
-                entries_of[j].append(e)
-    top = np.array([sizes[own].max(initial=0.0) for own in entries_of])
-    total = np.array([(sizes[own] ** 2).sum() for own in entries_of])
-    bounds = np.array([test.bounds[own].min(initial=1.0) for own in entries_of])
+    own = np.array([entry.features[0] for entry in dictionary.entries])
+    other = np.array([entry.features[-1] for entry in dictionary.entries])
+    left = set(range(len(compared.names)))
+    counts = np.ones(len(sizes), dtype=bool)
+    order: list[int] = []
+    entries_of: list[NDArray[np.intp]] = []
+    while left:
+        top, total = np.zeros((2, len(compared.names)))
+        for features, entries in ((own, counts), (other, counts & (other != own))):
+            np.maximum.at(top, features[entries], sizes[entries])
+            np.add.at(total, features[entries], sizes[entries] ** 2)
+        j = max(left, key=lambda k: (top[k], total[k]))
+        entries_of.append(np.flatnonzero(counts & ((own == j) | (other == j))))
+        order.append(j)
+        left.remove(j)
+        counts[entries_of[-1]] = False
+    top = np.array([sizes[entries].max(initial=0.0) for entries in entries_of])
+    bounds = np.array([test.bounds[entries].min(initial=1.0) for entries in entries_of])
     p_values = test.p_values(top, bounds)
     stored, new = compared.pooled[:n_stored], compared.pooled[n_stored:]
     shifts = []
-    for j in np.lexsort((-total, -top)):
-        own = np.array(entries_of[j], dtype=np.intp)
-        chosen = int(own[np.flatnonzero(sizes[own] >= _NEARLY * top[j])[0]])
+    for place, j in enumerate(order):
+        entries = entries_of[place]
+        chosen = int(entries[np.flatnonzero(sizes[entries] >= _NEARLY * top[place])[0]])
         shifts.append(
             describe(
                 dictionary.entries[chosen],
-                int(j),
+                j,
                 compared.names,
-                compared.values.get(int(j), ()),
+                compared.values.get(j, ()),
                 dictionary.columns[:, chosen],
                 stored,
                 new,
-                float(p_values[j]),
-                float(top[j]),
+                float(p_values[place]),
+                float(top[place]),
             )
         )
     return tuple(shifts)

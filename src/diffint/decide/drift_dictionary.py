@@ -19,7 +19,7 @@ Array32 = NDArray[np.float32]
 MEAN, SPREAD, MISSING = "mean", "spread", "missing"
 NEW_VALUES, VALUES, PAIR = "new values", "values", "pair"
 
-_LARGEST_SCORE = 2.0  # of a normal score; 1 % of anomalies then move a mean by 0.02 at most
+_LARGEST_SCORE = 1.5  # of a normal score; 1 % of anomalies then move a mean by 0.015 at most
 _ALL_PAIRS = 40  # features, up to which all pairs are compared
 _MOST_PAIRS = _ALL_PAIRS * (_ALL_PAIRS - 1) // 2
 _MOST_PAIRED = 1_000  # features that pairs are chosen from
@@ -45,6 +45,11 @@ class Dictionary:
 
     entries: tuple[Entry, ...]
     columns: Array32
+
+    @property
+    def is_pair(self) -> NDArray[np.bool_]:
+        """(entries,) which are products of two features"""
+        return np.array([entry.kind == PAIR for entry in self.entries], dtype=bool)
 
 
 def build_dictionary(
@@ -95,7 +100,7 @@ def build_dictionary(
 
 
 def normal_scores(x: Array) -> Array32:
-    """Normal scores of the ranks of values (rows,), cut off at ±2; 0 where a value is missing."""
+    """Normal scores of the ranks of values (rows,), cut off at ±1.5; 0 where a value is missing."""
     from scipy.special import ndtri  # takes long to import
 
     known = ~np.isnan(x)

@@ -26,8 +26,8 @@ class FeatureShift:
         has not moved is at most the level. statistic: difference of means in standard errors.
     kind: ``mean``, ``spread``, ``missing``, ``new values``, ``values``, or ``with OTHER`` if the
         relation to another feature has changed. value: the value of a category, else empty.
-    measure: what `was` and `now` are: median, mean, 10–90 % range, standard deviation, share or rank
-        correlation.
+    measure: what `was` and `now` are: median, mean, 10–90 % range, standard deviation, share or
+        rank correlation.
     shift: now − was; shift_sd: in standard deviations of the stored rows, NaN if it has none.
     """
 

@@ -21,7 +21,7 @@ _ROUNDING = 1e-4  # relative error of a sum in float32
 
 @dataclass(frozen=True, eq=False)
 class MaxTest:
-    """statistics: (columns,) standardised differences of means, with their signs.
+    """statistics: (columns,) weighted differences of means in standard errors, with their signs.
 
     largest: (permutations,) the largest absolute statistic of each, ascending; bounds: (columns,)
     bounds on the p-values of all columns together, that need no permutations.
@@ -48,11 +48,16 @@ class MaxTest:
 
 
 def compare_means(
-    columns: NDArray[np.float32], n_first: int, level: float, rng: np.random.Generator
+    columns: NDArray[np.float32],
+    n_first: int,
+    weights: Array,
+    level: float,
+    rng: np.random.Generator,
 ) -> MaxTest:
     """Compare the first rows with the others. columns: (rows, columns)
 
-    level: the p-value that matters; permutations end when the smallest p-value must be above it.
+    weights: (columns,) factors of the statistics, such that many columns of one kind do not hide
+    those of another; level: the p-value that matters; permutations end when the smallest p-value must be above it.
     """
     n_rows, width = columns.shape
     n_second = n_rows - n_first
@@ -63,7 +68,8 @@ def compare_means(
     # With the second term no single row of the smaller sample makes a statistic above 1.
     deviation = np.sqrt(variance + furthest**2 / fewer)
     varies = variance > 1e-12
-    factor = np.sqrt(1.0 / n_first + 1.0 / n_second) / np.where(varies, deviation, np.inf)
+    error = deviation / np.sqrt(1.0 / n_first + 1.0 / n_second)
+    factor = weights / np.where(varies, error, np.inf)
     scaled = centred * factor.astype(np.float32)
     statistics = scaled[n_first:].sum(axis=0, dtype=np.float64)
     observed = float(np.abs(statistics).max(initial=0.0)) * (1.0 - _ROUNDING)
@@ -81,6 +87,21 @@ def compare_means(
     gap = np.abs(of_fewer.mean(axis=0, dtype=np.float64))
     bounds = _bernstein(gap, variance, furthest, fewer, width)
     return MaxTest(statistics, np.sort(np.concatenate(largest)), np.where(varies, bounds, 1.0))
+
+
+def equal_chances(families: NDArray[np.bool_], level: float) -> Array:
+    """Weights of columns such that two families have about the same chance of a false discovery.
+
+    families: (columns,) which of the two each column belongs to
+    """
+    from scipy.special import ndtri
+
+    n_second = int(families.sum())
+    if n_second in (0, len(families)):
+        return np.ones(len(families))
+    # Where a normal variable would have to be for a level of half, with a union bound.
+    ends = [-ndtri(level / (4.0 * n)) for n in (len(families) - n_second, n_second)]
+    return np.where(families, *np.minimum([ends[0] / ends[1], ends[1] / ends[0]], 1.0))
 
 
 def _random_subsets(

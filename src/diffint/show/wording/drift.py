@@ -42,8 +42,8 @@ def _verdict(drift: Drift) -> list[str]:
     said = [f"The population has moved ({p})."]
     said += [f"{shift_text(shift)}." for shift in (moved or drift.moved)[:_MOST_SHIFTS]]
     if len(moved) > _MOST_SHIFTS:
-        more = counted(len(moved) - _MOST_SHIFTS, "more feature")
-        said.append(f"{more} moved.")
+        n_more = len(moved) - _MOST_SHIFTS
+        said.append(f"{n_more} more {'feature' if n_more == 1 else 'features'} moved.")
     if drift.grouped:
         said.append("Training rows come in groups, so that p may be too small.")
     return said
@@ -97,7 +97,6 @@ def _flags(drift: Drift) -> str:
     # Further features that change next to nothing are not named.
     enough = next(i for i, share in enumerate(shares) if share <= lowest + _ALIKE)
     names = [shown_name(name) for name, _ in drift.explained]
-    last = f"with {listed(names[: enough + 1])}"
-    steps = [f"with {names[0]} as in training {percent(shares[0])} would be"]
-    steps += [f"{last} {percent(shares[enough])}"] if enough else []
-    return f"{now}; {', '.join(steps)}."
+    named = [0, enough] if 0 < enough and shares[0] < drift.flagged_share else [enough]
+    steps = [f"with {listed(names[: i + 1])} as in training {percent(shares[i])}" for i in named]
+    return f"{now}; {', '.join(steps)} would be."
