@@ -16,7 +16,7 @@ from ..core.flag_rule import FlagRule
 from ..core.formatting import counted
 from ..core.model import FittedModel
 from ..score.prepared import PreparedModel
-from .drift_dictionary import PAIR, Dictionary, build_dictionary
+from .drift_dictionary import Dictionary, build_dictionary
 from .drift_summary import FeatureShift, describe
 from .permutation_test import MaxTest, compare_means, equal_chances
 from .restored import as_in_similar_rows, with_former_numbers, with_former_values

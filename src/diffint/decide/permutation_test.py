@@ -57,7 +57,8 @@ def compare_means(
     """Compare the first rows with the others. columns: (rows, columns)
 
     weights: (columns,) factors of the statistics, such that many columns of one kind do not hide
-    those of another; level: the p-value that matters; permutations end when the smallest p-value must be above it.
+    those of another; level: the p-value that matters. Permutations end when the smallest p-value
+    must be above it.
     """
     n_rows, width = columns.shape
     n_second = n_rows - n_first
@@ -101,7 +102,7 @@ def equal_chances(families: NDArray[np.bool_], level: float) -> Array:
         return np.ones(len(families))
     # Where a normal variable would have to be for a level of half, with a union bound.
     ends = [-ndtri(level / (4.0 * n)) for n in (len(families) - n_second, n_second)]
-    return np.where(families, *np.minimum([ends[0] / ends[1], ends[1] / ends[0]], 1.0))
+    return np.asarray(min(ends) / np.where(families, ends[1], ends[0]))
 
 
 def _random_subsets(

@@ -97,6 +97,6 @@ def _flags(drift: Drift) -> str:
     # Further features that change next to nothing are not named.
     enough = next(i for i, share in enumerate(shares) if share <= lowest + _ALIKE)
     names = [shown_name(name) for name, _ in drift.explained]
-    named = [0, enough] if 0 < enough and shares[0] < drift.flagged_share else [enough]
+    named = [0, enough] if enough > 0 and shares[0] < drift.flagged_share else [enough]
     steps = [f"with {listed(names[: i + 1])} as in training {percent(shares[i])}" for i in named]
     return f"{now}; {', '.join(steps)} would be."
