@@ -272,6 +272,14 @@ def test_rows_that_cannot_be_compared(detector, new, table, message):
         detector.drift(new[:0])
 
 
+def test_very_small_levels(detector, new):
+    """Where no permutation could be so rare, a bound still can."""
+    assert not detector.drift(new, level=1e-9).drifted
+    found = detector.drift(new.assign(b=new["b"] + 60), level=1e-9)
+    assert [shift.feature for shift in found.moved] == ["b"]
+    found.plot()
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.1, np.nan, "x", None])
 def test_levels_that_cannot_be_used(detector, new, level):
     with pytest.raises(InputError, match="level"):

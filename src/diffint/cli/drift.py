@@ -147,12 +147,12 @@ def _read_parts(detector: DiffInt, file: TableFile, by: str | None, jobs: int) -
         if by is not None:
             values[:] = [cell_text(cell).strip() or NO_VALUE for cell in batch.kept[by]]
         keys = rng.random(len(values))
-        for value in dict.fromkeys(values):
-            own = np.flatnonzero(values == value)
-            parts.setdefault(value, _Part(limit)).add(batch.take(own), keys[own])
-        if len(parts) > MOST_PARTS:
+        if len({*parts, *values}) > MOST_PARTS:
             raise InputError(
                 f"{file.name}: column {by!r} has more than {counted(MOST_PARTS, 'value')}; name "
                 "one with fewer, such as a month, with --by"
             )
+        for value in dict.fromkeys(values):
+            own = np.flatnonzero(values == value)
+            parts.setdefault(value, _Part(limit)).add(batch.take(own), keys[own])
     return parts

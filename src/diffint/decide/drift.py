@@ -176,32 +176,22 @@ def find_drift(
         x, scores, rule = x[some], scores[some], rule.take(some)
     new = x.astype(np.float64)
     compared = _compared_columns(model, stored, new, scores)
-    dictionary = build_dictionary(
-        compared.pooled,
-        len(stored),
-        {k: len(values) for k, values in compared.values.items()},
-        compared.alone,
-        calibration.kind != "holdout",
-        rng,
-    )
-    weights = equal_chances(dictionary.is_pair, level)
-    test = compare_means(dictionary.columns, len(stored), weights, level, rng)
-    largest, bound = np.abs(test.statistics).max(initial=0.0), test.bounds.min(initial=1.0)
-    p_value = float(test.p_values(np.array([largest]), np.array([bound]))[0])
-    shifts = _shifts(test, dictionary, compared, len(stored))
+    found = compare_rows(compared, len(stored), calibration.kind != "holdout", level, rng)
     explained: list[tuple[str, float]] = []
-    if p_value <= level and n_flagged > rule.rate * n_rows:
-        moved = [shift for shift in shifts if shift.p_value <= level and shift.feature != SCORE]
+    if found.p_value <= level and n_flagged > rule.rate * n_rows:
+        moved = [
+            shift for shift in found.shifts if shift.p_value <= level and shift.feature != SCORE
+        ]
         for name, rows in _restored(model, new, moved[:_MOST_RESTORED], rng):
             share = float(rule.flagged(prepared.packed.scores(rows, n_jobs)).mean())
             explained.append((name, share))
             if share <= rule.rate:
                 break
     return Drift(
-        p_value=p_value,
+        p_value=found.p_value,
         level=level,
-        shifts=shifts,
-        critical=test.critical(level),
+        shifts=found.shifts,
+        critical=found.critical,
         n_rows=n_rows,
         n_compared=len(x),
         n_stored=len(stored),
@@ -212,7 +202,7 @@ def find_drift(
     )
 
 
-class _Compared(NamedTuple):
+class Columns(NamedTuple):
     """The columns that are compared.
 
     pooled: (rows, columns), stored rows first; values: of those that are categories; alone: numbers
@@ -225,7 +215,34 @@ class _Compared(NamedTuple):
     alone: list[int]
 
 
-def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Array) -> _Compared:
+class Comparison(NamedTuple):
+    """What a comparison of rows found; see `Drift`."""
+
+    p_value: float
+    shifts: tuple[FeatureShift, ...]
+    critical: float
+
+
+def compare_rows(
+    compared: Columns, n_stored: int, trained_on: bool, level: float, rng: np.random.Generator
+) -> Comparison:
+    """Compare the first rows, which are stored ones, with the others.
+
+    trained_on: whether the stored rows helped to list the values of categories
+    """
+    n_values = {k: len(values) for k, values in compared.values.items()}
+    dictionary = build_dictionary(
+        compared.pooled, n_stored, n_values, compared.alone, trained_on, rng
+    )
+    weights = equal_chances(dictionary.is_pair, level)
+    test = compare_means(dictionary.columns, n_stored, weights, level, rng)
+    largest, bound = np.abs(test.statistics).max(initial=0.0), test.bounds.min(initial=1.0)
+    p_value = float(test.p_values(np.array([largest]), np.array([bound]))[0])
+    shifts = _shifts(test, dictionary, compared, n_stored)
+    return Comparison(p_value, shifts, test.critical(level))
+
+
+def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Array) -> Columns:
     """All features but those that the fit ignored and those of times, and the score.
 
     Rows of another time always have other times. The score takes part only if the scores of stored
@@ -249,7 +266,7 @@ def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Arr
     if not names:
         raise InputError("the model has only columns of times, which drift does not compare")
     values = {k: model.categories[j] for k, j in enumerate(chosen) if j in model.categories}
-    return _Compared(names, np.column_stack(columns), values, alone)
+    return Columns(names, np.column_stack(columns), values, alone)
 
 
 def _pooled(stored: Array, new: Array) -> Array:
@@ -264,7 +281,7 @@ def _pooled(stored: Array, new: Array) -> Array:
 
 
 def _shifts(
-    test: MaxTest, dictionary: Dictionary, compared: _Compared, n_stored: int
+    test: MaxTest, dictionary: Dictionary, compared: Columns, n_stored: int
 ) -> tuple[FeatureShift, ...]:
     """What is most different in each feature, the largest statistic first.
 

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 _PERMUTATIONS, _MOST_PERMUTATIONS = 999, 9_999
 _AT_ONCE = 333
+_FEW = 0.01  # share of rows that may be anomalies
 _ROUNDING = 1e-4  # relative error of a sum in float32
 
 
@@ -66,8 +67,9 @@ def compare_means(
     centred = columns - columns.mean(axis=0, dtype=np.float64).astype(np.float32)
     variance = (centred**2).mean(axis=0, dtype=np.float64)
     furthest = np.abs(centred).max(axis=0, initial=0.0).astype(np.float64)
-    # With the second term no single row of the smaller sample makes a statistic above 1.
-    deviation = np.sqrt(variance + furthest**2 / fewer)
+    # With the second term no single row of the smaller sample makes a statistic above 1, and a few
+    # rows with a value that no other row has do not make a large one.
+    deviation = np.sqrt(variance + furthest**2 * max(1.0 / fewer, _FEW))
     varies = variance > 1e-12
     error = deviation / np.sqrt(1.0 / n_first + 1.0 / n_second)
     factor = weights / np.where(varies, error, np.inf)
@@ -77,7 +79,8 @@ def compare_means(
     n_permutations = int(np.clip(np.ceil(2.0 / level), _PERMUTATIONS, _MOST_PERMUTATIONS))
     largest: list[Array] = []
     n_above = done = 0
-    while done < n_permutations and n_above + 1 <= level * (n_permutations + 1) * (1 + 1e-12):
+    most_above = max(level * (n_permutations + 1) * (1 + 1e-12) - 1, 0)
+    while done < n_permutations and n_above <= most_above:
         count = min(_AT_ONCE, n_permutations - done)
         sums = _random_subsets(count, n_rows, fewer, rng) @ scaled
         found = np.abs(sums).max(axis=1, initial=0.0).astype(np.float64)
