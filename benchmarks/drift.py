@@ -33,6 +33,16 @@ def synthetic(n_rows: int, rng: np.random.Generator) -> Array:
     return np.asarray(x)
 
 
+def source(table: str, folder: Path) -> Callable[[np.random.Generator], Array]:
+    """A function that draws stored and new rows of a table."""
+    n_rows = N_STORED + N_NEW
+    if table == "synthetic":
+        return lambda rng: synthetic(n_rows, rng)
+    data = np.load(folder / f"{table}.npz")
+    inliers = data["X"][data["y"] == 0].astype(np.float64)
+    return lambda rng: inliers[rng.permutation(len(inliers))[:n_rows]]
+
+
 def by_drift(stored: Array, new: Array) -> Comparison:
     names = [str(j) for j in range(stored.shape[1])]
     rng = np.random.default_rng([len(stored), len(new), len(names)])
@@ -114,16 +124,7 @@ def main(arguments: Any = None) -> None:
     parser.add_argument("--tables", nargs="*", default=["synthetic", *TABLES])
     options = parser.parse_args(arguments)
     for table in options.tables:
-        if table == "synthetic":
-            lines = measure(lambda rng: synthetic(N_STORED + N_NEW, rng), options.batches)
-        else:
-            data = np.load(options.adbench / f"{table}.npz")
-            inliers = data["X"][data["y"] == 0].astype(np.float64)
-            n_rows = N_STORED + N_NEW
-            lines = measure(
-                lambda rng, x=inliers: x[rng.permutation(len(x))[:n_rows]],  # type: ignore[misc]
-                options.batches,
-            )
+        lines = measure(source(table, options.adbench), options.batches)
         print(f"\n{table}\n\n| drift | batches | seen | first | others | KS: seen | first |")
         print("|---|---|---|---|---|---|---|", *lines, sep="\n", flush=True)
 
