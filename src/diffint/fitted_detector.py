@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
     from .core.model import FittedModel
+    from .decide.drift import Drift
     from .decide.selection import Selection
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
@@ -265,6 +266,39 @@ class FittedDetector:
         scores = self.anomaly_score(X)
         rule = replace(self._rule_for(X, segments, warn=False), confidence=None)
         return select_rows(rule, scores, rate, method, sure, index_of(X))
+
+    def drift(self, X: Any, level: float = 0.01, *, segments: Any = None) -> Drift:
+        """Whether the population has moved since the fit, where, and what alerts that explains.
+
+        Every feature is compared with the calibration rows that the model stores: its mean and
+        spread, its missing cells, its values if it is a category, its products with other numbers,
+        and, with calibration="holdout", the score. All functions are bounded, so that a few
+        anomalies are no drift. The p-values are from permutations of the rows: exact if rows are
+        exchangeable, that is, independent. Copies and rows that belong together make them too
+        small. Features of times are not compared, as new rows always have new ones.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+            At least 20 rows; of more than 5,000, these many are compared, drawn at random.
+        level : float, default=0.01
+            Probability of seeing a drift where there is none, at most; over all features.
+        segments : array-like of shape (rows,), default=None
+            As in `p_values`; they decide which rows are flagged.
+
+        Returns
+        -------
+        drift : Drift
+            `drifted`, `p_value`, `features` (the one that moved most first), `to_frame()`,
+            `explained` (share of flagged rows if features were as in training), `text()`, `plot()`.
+        """
+        from .decide.drift import find_drift
+
+        level = check_real("level", level, above=0.0, below=1.0)
+        table = self._read(X)
+        rule = self._rule_for(X, segments, warn=False)
+        jobs = resolve_jobs(self.n_jobs)
+        return find_drift(self.prepared, table, self._scores(table), rule, level, jobs)
 
     def reconstruct(self, X: Any) -> Scores:
         """Reconstructed rows in original units (rows, features)."""

@@ -103,3 +103,11 @@ def test_no_flagged_rows_and_no_rows(detector, table):
     assert "0 flagged rows of" in Text(detector.nearest_normal(calm)._repr_html_()).text
     one = detector.explain(calm[:1])
     assert "1 row explained, 0 flagged" in Text(one._repr_html_()).text
+
+
+def test_a_drift_shows_what_moved(detector, table):
+    drift = detector.drift(table * 5)
+    shown = Text(drift._repr_html_())
+    assert drift.text() in shown.text
+    assert drift.features[0] in shown.text
+    assert "script" not in shown.tags

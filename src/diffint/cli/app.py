@@ -30,6 +30,7 @@ from ..tables.files.names import option_value
 from . import NOTHING_WRITTEN, bench
 from .constraints import constraints
 from .demo import demo
+from .drift import drift
 from .explain import explain
 from .find import find
 from .fit import fit
@@ -63,7 +64,7 @@ def options(
     """Interpretable anomaly detection for tables."""
 
 
-for command in (fit, find, score, explain, constraints, info, report, demo):
+for command in (fit, find, score, explain, drift, constraints, info, report, demo):
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 

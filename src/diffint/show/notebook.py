@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from ..core.formatting import counted, number, percent, printable, rounded_down, shown_name
 from ..core.row_labels import row_name
+from .wording.drift import change_text, drift_text, p_text
 from .wording.patterns import condition_text, summary
 from .wording.selections import selection_text
 
 if TYPE_CHECKING:
     from ..certify.rows import Certificate
+    from ..decide.drift import Drift
     from ..decide.selection import Selection
     from ..explain.alert_groups import AlertGroups
     from ..explain.global_explanation import GlobalExplanation
@@ -111,6 +113,16 @@ def selection_html(selection: Selection) -> str:
     headings = ("Row", "Score", "p-value", "False at most, up to this row")
     n_more = selection.n_selected - len(shown)
     return html_table(selection_text(selection), headings, lines, n_more)
+
+
+def drift_html(drift: Drift) -> str:
+    """The features that moved most."""
+    shown = drift.shifts[:MOST_LINES]
+    lines = [
+        [shown_name(shift.feature), change_text(shift), p_text(shift.p_value)] for shift in shown
+    ]
+    n_more = len(drift.shifts) - len(shown)
+    return html_table(drift_text(drift), ("Feature", "Change", "p-value"), lines, n_more)
 
 
 def groups_html(groups: AlertGroups) -> str:

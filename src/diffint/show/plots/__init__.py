@@ -5,6 +5,7 @@ All numbers are those of the explanation's data frames. Importing this package i
 """
 
 from .boxes import box_projection, constraint_bars
+from .drift import drift_plot
 from .heat_map import importance_heat_map
 from .pattern_set import pattern_set_plot
 from .rows import waterfall
@@ -14,6 +15,7 @@ __all__ = [
     "bound_versus_error",
     "box_projection",
     "constraint_bars",
+    "drift_plot",
     "importance_heat_map",
     "pattern_set_plot",
     "score_histogram",
