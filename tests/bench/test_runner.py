@@ -269,7 +269,9 @@ def reproducible(path: Path) -> list[tuple[object, ...]]:
     )
 
 
-def test_killed_again_and_again_and_resumed_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
+def test_killed_again_and_again_and_resumed_gives_the_same_rows(
+    folder: Path, tmp_path: Path
+) -> None:
     straight, killed = tmp_path / "straight.csv", tmp_path / "killed.csv"
     log = tmp_path / "log"
     assert start(folder, straight, log).wait(120) == 0
