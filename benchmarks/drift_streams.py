@@ -6,14 +6,14 @@
 Runs are kept in OUT.runs.csv, and not run again if the command is given again.
 
 Streams are fresh draws from ten synthetic distributions (`TABLES`), so that rows are independent
-and any number of them is there; rows drawn again from a finite table would repeat, which drift-free
-streams do not. For every stream a detector is fitted on its own fresh rows (a quick fit: how well it
-finds anomalies does not matter here), as the promised rate is an average over reference rows too.
+and any number of them is there; rows drawn again from a finite table would repeat, which rows of a
+stream do not. For every stream a detector is fitted on fresh rows of its own (a quick fit: how well
+it finds anomalies does not matter here), as the rate is an average over reference rows too.
 
 - Without drift: the share of streams that ever alarm at a rate of 1 %.
-- Changes (`CHANGES`) of one feature drawn at random, after `BEFORE` rows: the share of streams with an
-  alarm within 1,000 rows of the change and none before, the delay, and whether the feature named
-  first is the one that changed; for a correlation, whether the first change is about it.
+- Changes (`CHANGES`) of one feature drawn at random, after `BEFORE` rows: the share of streams with
+  an alarm within 1,000 rows of the change and none before, the delay, and whether the feature named
+  first is the one that changed; for a correlation, whether it is one of the first pair.
 - The same streams with a Kolmogorov–Smirnov test of every feature of every batch of 100 or 500 rows
   against the stored calibration rows, missing values in front, Bonferroni over features and the
   batches of a stream of `--rows` rows. A new category is a value behind all others.
@@ -40,10 +40,16 @@ from result_lines import emit
 RATE, WITHIN, AFTER, BLOCK = 0.01, 1_000, 3_000, 20_000
 BEFORE = (0, 5_000)
 FIT_ROWS = 8_000
-QUICK = {"n_units": 16, "hidden_width": 16, "epochs": 3, "n_members": 2, "n_jobs": 1}
+QUICK: dict[str, Any] = {
+    "n_units": 16,
+    "hidden_width": 16,
+    "epochs": 3,
+    "n_members": 2,
+    "n_jobs": 1,
+}
 CHANGES = ("mean", "spread", "correlation", "missing", "new category")
 WAYS = ("monitor", "KS, 100 rows", "KS, 500 rows")
-COLUMNS = ("table", "seed", "change", "before", "way", "alarm", "delay", "first")
+COLUMNS = ("table", "seed", "change", "before", "way", "alarm", "delay", "first", "p")
 
 Line = dict[str, Any]
 
@@ -56,7 +62,8 @@ def _frame(x: np.ndarray) -> pd.DataFrame:
 
 
 def _correlated(rng: np.random.Generator, n: int, d: int, r: float) -> np.ndarray:
-    return np.sqrt(1 - r) * rng.normal(size=(n, d)) + np.sqrt(r) * rng.normal(size=(n, 1))
+    own, common = rng.normal(size=(n, d)), rng.normal(size=(n, 1))
+    return np.asarray(np.sqrt(1 - r) * own + np.sqrt(r) * common)
 
 
 def _factors(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -66,7 +73,7 @@ def _factors(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
 
 def _clusters(rng: np.random.Generator, n: int, _: int) -> np.ndarray:
     centres = 3 * np.random.default_rng(7).normal(size=(5, 6))
-    return centres[rng.integers(5, size=n)] + _correlated(rng, n, 6, 0.5)
+    return np.asarray(centres[rng.integers(5, size=n)] + _correlated(rng, n, 6, 0.5))
 
 
 def _missing(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -87,7 +94,9 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "independent": lambda rng, n: rng.normal(size=(n, 10)),
     "correlated": lambda rng, n: _correlated(rng, n, 10, 0.6),
     "factors": lambda rng, n: _factors(rng, n, 15),
-    "heavy tails": lambda rng, n: _correlated(rng, n, 8, 0.5) / np.sqrt(rng.gamma(1.5, size=(n, 1))),
+    "heavy tails": lambda rng, n: (
+        _correlated(rng, n, 8, 0.5) / np.sqrt(rng.gamma(1.5, size=(n, 1)))
+    ),
     "log-normal": lambda rng, n: np.exp(_correlated(rng, n, 8, 0.5)),
     "counts": lambda rng, n: rng.poisson(3 * np.exp(0.5 * _correlated(rng, n, 8, 0.7))) * 1.0,
     "clusters": lambda rng, n: _clusters(rng, n, 6),
@@ -145,7 +154,8 @@ def without_drift(table: str, seed: int, n_rows: int) -> list[Line]:
     monitor = DriftMonitor(detector, RATE)
     for start in range(0, n_rows, BLOCK):
         monitor.update(draw(table, rng, min(BLOCK, n_rows - start)))
-    return [_line(table, seed, "none", n_rows, "monitor", monitor.alarm_row, None, "")]
+    return [_line(table, seed, "none", n_rows, "monitor", monitor.alarm_row, None, "",
+                  monitor.state.p_value)]  # fmt: skip
 
 
 def with_change(table: str, seed: int, change: str, before: int, n_rows: int) -> list[Line]:
@@ -169,21 +179,21 @@ def with_change(table: str, seed: int, change: str, before: int, n_rows: int) ->
         if state.drifted:
             named = state.features[:1]
             if change == "correlation":
-                named = state.changes[0].features
+                named = next((c.features for c in state.changes if c.features), ())
             first = str(feature in named)
             break
     lines = [_line(table, seed, change, before, "monitor", monitor.alarm_row, before, first)]
     for size in (100, 500):
-        row, named = _ks_alarm(detector, rows, size, n_rows)
-        right = "" if row is None else str(named == feature)
+        row, strongest = _ks_alarm(detector, rows, size, n_rows)
+        right = "" if row is None else str(strongest == feature)
         lines.append(_line(table, seed, change, before, f"KS, {size} rows", row, before, right))
     return lines
 
 
 def _line(table: str, seed: int, change: str, before: int, way: str, alarm: int | None,
-          changed_at: int | None, first: str) -> Line:  # fmt: skip
+          changed_at: int | None, first: str, p: Any = "") -> Line:  # fmt: skip
     delay = "" if alarm is None or changed_at is None else alarm - changed_at + 1
-    cells = (table, seed, change, before, way, "" if alarm is None else alarm, delay, first)
+    cells = (table, seed, change, before, way, "" if alarm is None else alarm, delay, first, p)
     return dict(zip(COLUMNS, cells, strict=True))
 
 
@@ -220,16 +230,18 @@ def report(lines: list[Line], options: Any) -> list[str]:
         text,
         "# Drift: false alarms and delays",
         "",
-        f"Created by `python benchmarks/drift_streams.py --out docs/results/drift_streams --streams "
-        f"{options.streams} --rows {options.rows} --change-streams {options.change_streams}`. What is "
-        "measured is described at the top of the script.",
+        "Created by `python benchmarks/drift_streams.py --out docs/results/drift_streams "
+        f"--streams {options.streams} --rows {options.rows} --change-streams "
+        f"{options.change_streams}`. What is measured is described at the top of the script.",
         "",
         "## Without drift",
         "",
         f"Streams of {options.rows:,} rows that ever alarm, at a rate of {RATE:g}.",
         "",
-        "| table | streams | with an alarm | share | 95 % interval |",
-        "|---|---|---|---|---|",
+        "Also the shares with p ≤ 0.1 and p ≤ 0.5 at any time.",
+        "",
+        "| table | streams | with an alarm | share | 95 % interval | p ≤ 0.1 | p ≤ 0.5 |",
+        "|---|---|---|---|---|---|---|",
     )
     for table in (*TABLES, "all"):
         own = [line for line in none if table in (line["table"], "all")]
@@ -237,7 +249,9 @@ def report(lines: list[Line], options: Any) -> list[str]:
             n, k = len(own), sum(line["alarm"] != "" for line in own)
             low, high = beta.ppf(0.025, k, n - k + 1) if k else 0.0, beta.ppf(0.975, k + 1, n - k)
             interval = f"{low:.4f}–{1.0 if k == n else high:.4f}"
-            emit(text, f"| {table} | {n} | {k} | {k / n:.4f} | {interval} |")
+            p = np.array([line["p"] for line in own])
+            shares = " | ".join(f"{(p <= level).mean():.3f}" for level in (0.1, 0.5))
+            emit(text, f"| {table} | {n} | {k} | {k / n:.4f} | {interval} | {shares} |")
     for before in BEFORE:
         emit(
             text,
@@ -245,8 +259,8 @@ def report(lines: list[Line], options: Any) -> list[str]:
             f"## Changes after {before:,} rows",
             "",
             f"Share with an alarm within {WITHIN:,} rows of the change, the median and the 95th "
-            "percentile of the delay in rows (– if there are fewer alarms), and the share of alarms "
-            "that name the feature first.",
+            "percentile of the delay in rows (– if there are fewer alarms), and the share of "
+            "alarms that name the feature first.",
             "",
             "| change | way | streams | within 1,000 rows | median | 95 % | right feature first |",
             "|---|---|---|---|---|---|---|",
@@ -285,7 +299,7 @@ def _change_lines(lines: list[Line], change: str, before: int, way: str) -> list
 
 
 def _soon(line: Line) -> bool:
-    return line["delay"] != "" and 0 < line["delay"] <= WITHIN
+    return bool(line["delay"] != "" and 0 < line["delay"] <= WITHIN)
 
 
 def _where(lines: list[Line], **values: Any) -> list[Line]:
@@ -346,6 +360,7 @@ def _read(path: Path) -> list[Line]:
     for line in lines:
         for name in ("seed", "before", "alarm", "delay"):
             line[name] = int(line[name]) if line[name] != "" else ""
+        line["p"] = float(line["p"]) if line["p"] != "" else ""
     return lines
 
 

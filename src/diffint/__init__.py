@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .core.model import FittedModel
     from .core.version import __version__
     from .decide.alert_stream import AlertStream
-    from .decide.drift_monitor import DriftMonitor, DriftState
+    from .decide.drift_monitor import DriftMonitor
+    from .decide.drift_state import DriftState
     from .estimator import DiffInt
     from .finding import AnomaliesFound, find_anomalies
 
@@ -50,7 +51,7 @@ _MODULES = {
     "Config": ".core.config",
     "DiffInt": ".estimator",
     "DriftMonitor": ".decide.drift_monitor",
-    "DriftState": ".decide.drift_monitor",
+    "DriftState": ".decide.drift_state",
     "FittedModel": ".core.model",
     "__version__": ".core.version",
     "find_anomalies": ".finding",

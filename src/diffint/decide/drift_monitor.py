@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
 import os
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,9 @@ from ..core.model import FittedModel
 from ..engine.reference.drift_evidence import BETS, FIRST_SHARE, HORIZON
 from ..tables.file_lock import locked
 from ..tables.fingerprint import fingerprint
+from .drift_file import STATE_FILE, Evidence, decoded, encoded
+from .drift_state import Change, DriftState
 from .drift_statistics import Bins, DriftStatistics, Statistic
-from .state_file import StateFile
 
 if TYPE_CHECKING:
     import pandas
@@ -32,94 +32,6 @@ Array = NDArray[np.float64]
 _BLOCK_ROWS = 8_192  # whose bins are held in memory together
 _FEWEST_ROWS = 20  # stored calibration rows; a quarter of them choose the bins
 _LARGEST_LOG = 700.0  # of a number that a float can hold
-
-
-@dataclass(frozen=True)
-class Change:
-    """One property of the rows that has moved.
-
-    what: ``score``, ``location``, ``spread``, ``missing``, ``value``, ``new value`` or
-        ``correlation``; features: the names of those that it is about; value: of a category.
-    p_value: how likely so much evidence ever is without drift, in this or any other property.
-    since: the row, counted from 0, from which on the evidence is largest.
-    """
-
-    what: str
-    features: tuple[str, ...]
-    value: str | None
-    p_value: float
-    since: int
-
-
-@dataclass(frozen=True)
-class DriftState:
-    """Where a drift monitor stands.
-
-    drifted: whether there has been an alarm, and alarm_row: at which row, counted from 0.
-    n_rows: rows so far.
-    e_value: the evidence now; a bet of 1 on drift has become this, weights included.
-    p_value: 1 / the largest evidence so far, at most 1. Without drift, it ever falls to α with a
-        probability of at most α, so it may be looked at after every batch.
-    features: those that have moved, with the strongest evidence first; each would have raised the
-        alarm by itself or, if only a correlation has moved, together with another one.
-    changes: what has moved, the strongest evidence first.
-    """
-
-    drifted: bool
-    alarm_row: int | None
-    n_rows: int
-    e_value: float
-    p_value: float
-    features: tuple[str, ...]
-    changes: tuple[Change, ...]
-    false_alarm_rate: float
-
-    def text(self) -> str:
-        """Whether the rows have moved, what has, and since when."""
-        from ..show.wording.drift import drift_text
-
-        return drift_text(self)
-
-
-@dataclass
-class _Evidence:
-    """What is remembered of earlier rows, for each statistic; see `engine.cpu.drift_evidence`."""
-
-    counts: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    money: Array
-    units: NDArray[np.int64]
-    log_money: Array
-    growth: Array
-    begun: NDArray[np.int64]
-    log_most: Array
-    since: NDArray[np.int64]
-    alarm_row: NDArray[np.int64]
-
-    @classmethod
-    def before(cls, statistics: DriftStatistics) -> _Evidence:
-        """That before the first row."""
-        n, n_bets = len(statistics), BETS.most
-        money = np.zeros((n, n_bets))
-        for s, statistic in enumerate(statistics.statistics):
-            own = len(BETS.odds) if statistic.is_binary else len(BETS.slopes) + 2 * len(BETS.tails)
-            money[s, :own] = FIRST_SHARE / own
-        none = np.zeros(n, dtype=np.int64)
-        return cls(
-            counts=statistics.counts.copy(),
-            seen=none.copy(),
-            money=money,
-            units=none.copy(),
-            log_money=np.zeros(n),
-            growth=np.ones((n, n_bets)),
-            begun=np.zeros((n, n_bets), dtype=np.int64),
-            log_most=np.zeros(n),
-            since=none.copy(),
-            alarm_row=np.array([-1]),
-        )
-
-    def copy(self) -> _Evidence:
-        return _Evidence(*(getattr(self, field.name).copy() for field in fields(self)))
 
 
 class DriftMonitor:
@@ -131,23 +43,24 @@ class DriftMonitor:
 
     For every property that is watched (the anomaly score; of each number its location and spread;
     of each category the shares of its common and of new values; the share of missing values; the
-    correlations of pairs of numbers, of all pairs up to 20 features), a row has a conformal p-value:
+    correlations of pairs of numbers, all pairs up to 20 features), a row has a conformal p-value:
     its rank among the stored calibration rows and all rows of the stream before it, ties broken at
     random. If all these rows are exchangeable, the p-values of a property are independent and
     uniform. Against that, bets are placed that begin anew at every row. What a bet of 1 becomes is
-    a martingale, which ever reaches 1/α with a probability of at most α (conformal test martingales:
-    Vovk, Nouretdinov and Gammerman 2003; Ville 1939). The rate is split over the properties.
+    a martingale, which ever reaches 1/α with a probability of at most α (conformal test
+    martingales: Vovk, Nouretdinov and Gammerman 2003; Ville 1939). The rate is split over the
+    properties.
 
     This needs rows that are exchangeable when nothing moves. Copies of rows, rows of one subject
     or machine in sequence, and rows that depend on the ones before them or on the time of day are
     not, and raise alarms. Features made from times are not watched, and with them neither is the
     score. It is proven with ``calibration="holdout"``, which "auto" is from 5,000 rows on. With
     ``"members"``, scores and new values are not comparable with the calibration rows; for these two
-    the monitor watches for changes within the stream. So it does for all properties if suspects were
-    left out of the training rows or if rows are in groups.
+    the monitor watches for changes within the stream. So it does for all properties if suspects
+    were left out of the training rows or if rows are in groups.
 
-    Rows that have moved join those that later rows are compared with. A change is best found
-    when many rows came before it, and one that has not raised an alarm after a long time rarely will.
+    Rows that have moved join those that later rows are compared with. A change is best found when
+    many rows came before it, and one that has not raised an alarm for long rarely will.
     After an alarm, find out what has happened, fit again if it stays, and begin a new monitor.
 
     Parameters
@@ -191,7 +104,7 @@ class DriftMonitor:
         )
         self._statistics = DriftStatistics(self._model)
         self._fingerprint = _fingerprint_of(self._model)
-        self._evidence, self.n_rows = _Evidence.before(self._statistics), 0
+        self._evidence, self.n_rows = Evidence.before(self._statistics), 0
 
     # --- Watching --------------------------------------------------------------------------
 
@@ -214,7 +127,9 @@ class DriftMonitor:
         table = self._detector._read(X)
         scores = self._detector._scores(table)
         return [
-            self._statistics.bins(table[start : start + _BLOCK_ROWS], scores[start : start + _BLOCK_ROWS])
+            self._statistics.bins(
+                table[start : start + _BLOCK_ROWS], scores[start : start + _BLOCK_ROWS]
+            )
             for start in range(0, len(table), _BLOCK_ROWS)
         ]
 
@@ -253,7 +168,9 @@ class DriftMonitor:
     def state(self) -> DriftState:
         """Where the monitor stands."""
         needed = -math.log(self.false_alarm_rate)
-        found = [s for s in np.argsort(-self._log_most, kind="stable") if self._log_most[s] >= needed]
+        found = [
+            s for s in np.argsort(-self._log_most, kind="stable") if self._log_most[s] >= needed
+        ]
         names = self._model.feature_names
         by_feature = self._by_feature()
         moved = [j for j in by_feature if by_feature[j][0] >= needed] if self.drifted else []
@@ -350,13 +267,13 @@ class DriftMonitor:
                 "model": self._fingerprint,
                 "false_alarm_rate": self.false_alarm_rate,
                 "n_rows": self.n_rows,
-                **{f.name: _encoded(getattr(self._evidence, f.name)) for f in fields(_Evidence)},
+                **{f.name: encoded(getattr(self._evidence, f.name)) for f in fields(Evidence)},
             },
         )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], detector: Any) -> DriftMonitor:
-        """Continue the monitor in a file written by `save`, with the detector that it began with."""
+        """Continue the monitor in a file of `save`, with the detector that it began with."""
         _model_of(detector)  # an error about the detector is not one about the file
         with STATE_FILE.errors_that_name(path):
             state = STATE_FILE.read(path)
@@ -367,9 +284,9 @@ class DriftMonitor:
     def _continue(self, state: dict[str, Any]) -> None:
         if state["model"] != self._fingerprint:
             raise STATE_FILE.of_another_model()
-        fresh = _Evidence.before(self._statistics)
-        arrays = {f.name: _decoded(state[f.name], getattr(fresh, f.name)) for f in fields(_Evidence)}
-        evidence = _Evidence(**arrays)
+        fresh = Evidence.before(self._statistics)
+        arrays = {f.name: decoded(state[f.name], getattr(fresh, f.name)) for f in fields(Evidence)}
+        evidence = Evidence(**arrays)
         added = (evidence.counts - fresh.counts).sum(axis=1)
         if (evidence.counts < fresh.counts).any() or (added != evidence.seen).any():
             raise STATE_FILE.damaged()
@@ -463,46 +380,3 @@ def _exp(value: float) -> float:
 
 def _p_value(log_evidence: float) -> float:
     return math.exp(-max(log_evidence, 0.0))
-
-
-# --- The file ----------------------------------------------------------------------------------
-
-
-def _encoded(array: NDArray[Any]) -> str:
-    """An array as text, little-endian."""
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return base64.b64encode(little.tobytes()).decode("ascii")
-
-
-def _decoded(text: str, like: NDArray[Any]) -> NDArray[Any]:
-    """The array of a text, with the shape and type of another one."""
-    try:
-        data = np.frombuffer(base64.b64decode(text, validate=True), like.dtype.newbyteorder("<"))
-        array = data.reshape(like.shape).astype(like.dtype)
-    except ValueError:
-        raise STATE_FILE.damaged() from None
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise STATE_FILE.damaged()
-    return array
-
-
-def _possible(state: dict[str, Any]) -> bool:
-    """Whether a monitor can have this state, as far as its model does not matter."""
-    rate, n_rows = state.get("false_alarm_rate"), state.get("n_rows")
-    return (
-        type(rate) is float
-        and 0 < rate < 1
-        and type(n_rows) is int
-        and n_rows >= 0
-        and all(isinstance(state.get(field.name), str) for field in fields(_Evidence))
-    )
-
-
-STATE_FILE = StateFile(
-    key="diffint_drift_monitor",
-    version=1,
-    thing="a drift monitor",
-    fresh="a new monitor",
-    longest=2**30,
-    is_possible=_possible,
-)

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from ..core.calibration import Calibration
 from ..core.model import FittedModel
 from ..engine.reference.drift_evidence import uniforms
+from ..tables.categories import OTHER
 
 Array = NDArray[np.float64]
 Bins = NDArray[np.int16]
@@ -104,9 +105,7 @@ class DriftStatistics:
         watched = [j for j, name in enumerate(model.feature_names) if name not in made_of_times]
         self._n_values = {j: n for j, n in model.kinds.n_values.items() if j in watched}
         self._numbers = [
-            j
-            for j in watched
-            if j not in model.categories and not np.isnan(defining[:, j]).all()
+            j for j in watched if j not in model.categories and not np.isnan(defining[:, j]).all()
         ]
         self._orders = {j: _Order(_known(defining[:, j])) for j in self._numbers}
         self._pairs = self._find_pairs(defining)
@@ -180,15 +179,20 @@ class DriftStatistics:
             correlations = {(i, j): float(matrix[a, b]) for (a, i), (b, j) in places}
         strongest = sorted(correlations, key=lambda pair: -abs(correlations[pair]))[:_MOST_PAIRS]
         limit = _LARGEST_CORRELATION
-        pairs = [_Pair(i, j, float(np.clip(correlations[i, j], -limit, limit)))
-                 for i, j in sorted(strongest)]
+        pairs = [
+            _Pair(i, j, float(np.clip(correlations[i, j], -limit, limit)))
+            for i, j in sorted(strongest)
+        ]
         together = ~np.isnan(defining)
         return [p for p in pairs if (together[:, p.one] & together[:, p.other]).sum() > 1]
 
     def _list(self, defining: Array, watched: list[int]) -> list[Statistic]:
         found = [] if self._score_order is None else [Statistic("score", (), _SCORE)]
-        used = [j for j in watched if j in self._orders or j in self._n_values
-                or j not in self._model.categories]
+        used = [
+            j
+            for j in watched
+            if j in self._orders or j in self._n_values or j not in self._model.categories
+        ]
         for j in used:
             share = _FEATURES / len(used)
             if j in self._orders:
@@ -198,13 +202,15 @@ class DriftStatistics:
                 known = _known(defining[:, j])
                 known = known[known < self._n_values[j]].astype(np.intp)
                 counts = np.bincount(known, minlength=self._n_values[j])
-                values = np.argsort(-counts, kind="stable")[:_MOST_VALUES].tolist()
-                if len(counts) == 2:
-                    values = values[:1]  # the other one is its opposite
+                # Which values count as any other one was chosen with the reference rows.
+                texts = self._model.categories[j]
+                values = [v for v in np.argsort(-counts, kind="stable") if texts[v] != OTHER]
+                # Of two values, one is the opposite of the other.
+                values = values[: 1 if len(counts) == 2 else _MOST_VALUES]
                 share *= 1.0 - _MISSING
                 found.append(Statistic("new value", (j,), share / 2, 0, True))
-                each = share / 2 / len(values)
-                found += [Statistic("value", (j,), each, value, True) for value in values]
+                each = share / 2 / max(len(values), 1)
+                found += [Statistic("value", (j,), each, int(v), True) for v in values]
                 share /= 1.0 - _MISSING
             found.append(Statistic("missing", (j,), share * _MISSING, 0, True))
         each = _PAIRS / max(len(self._pairs), 1)

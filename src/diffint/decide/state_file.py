@@ -54,9 +54,7 @@ class StateFile:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, ModelFileError):
                 raise
-            raise ModelFileError(
-                f"not {self.thing}; such files are written by `save`"
-            ) from None
+            raise ModelFileError(f"not {self.thing}; such files are written by `save`") from None
         if not (intact and isinstance(state.get("model"), str) and self.is_possible(state)):
             raise self.damaged()
         return dict(state)

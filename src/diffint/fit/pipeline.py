@@ -33,6 +33,7 @@ from ..engine.devices import engine_for
 from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
+from ..tables.categories import OTHER
 from ..tables.fingerprint import fingerprint
 from .category_positions import category_curves, order_values, with_new_values
 from .feature_summary import summarise_features
@@ -391,18 +392,21 @@ def calibrate(
 def _with_values_of(task: Task, seen: Rows) -> Task:
     """The task with the values of categories that the seen rows have, in their order.
 
-    The values that other rows have are new ones, as those of later tables.
+    The values that other rows have are treated as those of later tables: as new ones, or as any
+    other one of a column with very many values.
     """
     x, categories = task.x.copy(), {}
     for j, values in task.kinds.categories.items():
         codes = x[:, j]
         known = codes < len(values)
         found = np.unique(codes[seen][known[seen]]).astype(np.intp)
-        places = np.full(len(values), len(found), dtype=np.float64)
+        kept = [values[i] for i in found]
+        elsewhere = kept.index(OTHER) if OTHER in kept else len(found)
+        places = np.full(len(values), elsewhere, dtype=np.float64)
         places[found] = np.arange(len(found))
         x[known, j] = places[codes[known].astype(np.intp)]
         x[codes >= len(values), j] = len(found)
-        categories[j] = tuple(values[i] for i in found)
+        categories[j] = tuple(kept)
     order = order_values(x[seen], {j: len(values) for j, values in categories.items()})
     for j, values in categories.items():
         known = x[:, j] < len(values)

@@ -59,7 +59,9 @@ def locked(path: str | os.PathLike[str], patience_s: float = 60.0) -> Iterator[N
     """
     target = Path(os.path.realpath(path))  # links to the same file share one lock
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; create it first")
+        raise FileNotFoundError(
+            f"the folder {str(target.parent)!r} does not exist; create it first"
+        )
     try:
         file = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The evidence that rows have moved, row by row; `engine/reference/drift_evidence.py` defines it."""
+"""The evidence that rows have moved, row by row; the definition is in `engine/reference`."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ def _uniform(seed, counter):
 
 @compiled
 def add_rows(
-    bins, seed, first, is_binary, slopes, tails, odds, first_share, horizon, counts, totals, seen, money, units,
-    log_money, growth, begun, log_most, since, log_alarm, alarm_row,
+    bins, seed, first, is_binary, slopes, tails, odds, first_share, horizon,
+    counts, totals, seen, money, units, log_money, growth, begun, log_most, since,
+    log_alarm, alarm_row,
 ):  # fmt: skip
-    """Bet on rows and update everything in place.
+    """Bet on rows and update everything from `counts` to `since`, and `alarm_row`, in place.
 
     bins: (rows, statistics) int16, −1 for none; seed: uint64; first: number of the first row.
     is_binary: (statistics,); slopes, tails, odds, first_share, horizon: see the definition.
-    counts: (statistics, bins) earlier rows, totals: (statistics,) their sums, and seen: (statistics,)
-    those of the stream. money: (statistics, bets) in units of _LARGE to the power of units
-    (statistics,); log_money: (statistics,) the logarithm of all of it, log_most: its largest so far.
-    growth: (statistics, bets) what a bet that began at the best row has gained, and begun: that row;
-    since: (statistics,) that of the best bet when the evidence was largest.
-    log_alarm: (statistics,) the evidence that is an alarm; alarm_row: (1,) the row of the first, −1.
+    counts: (statistics, bins) earlier rows, totals: (statistics,) their sums, and seen:
+    (statistics,) those of the stream. money: (statistics, bets) in units of _LARGE to the power of
+    units (statistics,); log_money: (statistics,) the logarithm of all of it, log_most: its largest
+    so far. growth: (statistics, bets) the most that a bet has gained since any row, and begun: that
+    row; since: (statistics,) that of the best bet when the evidence was largest.
+    log_alarm: (statistics,) evidence that is an alarm; alarm_row: (1,) row of the first, −1.
     """
     n_statistics, n_ends = len(seen), len(tails)
     never = (1.0 - first_share) * math.log(horizon)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.formatting import counted, listed, number, shown_name
 
 if TYPE_CHECKING:
-    from ...decide.drift_monitor import Change, DriftState
+    from ...decide.drift_state import Change, DriftState
 
 _MOST_SHOWN = 5
 
@@ -32,7 +32,8 @@ def drift_text(state: DriftState) -> str:
 
 
 def _change_text(change: Change) -> str:
-    return f"{subject_text(change)}, since about row {change.since:,} (p = {number(change.p_value, 2)})"
+    p = number(change.p_value, 2)
+    return f"{subject_text(change)}, since about row {change.since:,} (p = {p})"
 
 
 def subject_text(change: Change) -> str:
