@@ -172,6 +172,32 @@ def test_without_comparable_calibration_rows_the_stream_is_compared_with_itself(
     assert monitor.update(changed(draw(1_000, 2), "location")).features[0] == "x3"
 
 
+def test_rows_without_any_value_are_passed_over_if_training_rows_had_some():
+    def draw_some_blank(n_rows, seed):
+        rows = draw(n_rows, seed)
+        rows[::10] = np.nan
+        return rows
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monitor = DriftMonitor(DiffInt(**SETTINGS).fit(draw_some_blank(1_000, 0)))
+        state = monitor.update(draw_some_blank(1_000, 1))
+    assert (state.drifted, state.n_rows) == (False, 1_000)
+
+
+def test_tables_with_segments_identifiers_and_one_feature():
+    rows = draw_mixed(1_000, 0).assign(store=["a", "b"] * 500)
+    rows["id"] = [f"row {i}" for i in range(1_000)]
+    later = draw_mixed(300, 1).assign(store="a", id="row 7")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monitor = DriftMonitor(DiffInt(**SETTINGS).fit(rows, segments="store"))
+        assert not monitor.update(later).drifted
+        assert sorted(monitor.to_frame().feature) == ["colour", "size", "weight"]
+        single = DriftMonitor(DiffInt(**SETTINGS).fit(draw(500, 0)[:, :1]))
+        assert single.update(draw(300, 1)[:, :1] + 1.0).features == ("x0",)
+
+
 def test_members_do_not_compare_scores_with_those_of_fewer_members(rows):
     detector = DiffInt(**QUICK, calibration="members").fit(rows)
     statistics = DriftStatistics(detector.model_)

@@ -59,9 +59,12 @@ class DriftMonitor:
     the monitor watches for changes within the stream. So it does for all properties if suspects
     were left out of the training rows or if rows are in groups.
 
-    Rows that have moved join those that later rows are compared with. A change is best found when
-    many rows came before it, and one that has not raised an alarm for long rarely will.
-    After an alarm, find out what has happened, fit again if it stays, and begin a new monitor.
+    Anomalies are drift too if they become more common than among the training rows. Rows without
+    any value are passed over if the training rows had some.
+
+    Rows that have moved join those that later rows are compared with. So a change is best found
+    when many rows came before it, and one that has not raised an alarm for long rarely will. After
+    an alarm, find out what has happened, fit again if it stays, and begin a new monitor.
 
     Parameters
     ----------

@@ -32,7 +32,8 @@ class DriftState:
     p_value: 1 / the largest evidence so far, at most 1. Without drift, it ever falls to α with a
         probability of at most α, so it may be looked at after every batch.
     features: those that have moved, with the strongest evidence first; each would have raised the
-        alarm by itself or, if only a correlation has moved, together with another one.
+        alarm by itself or, if only a correlation has moved, together with another one. None if only
+        the anomaly scores have moved.
     changes: what has moved, the strongest evidence first.
     """
 

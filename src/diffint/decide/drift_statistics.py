@@ -109,8 +109,8 @@ class DriftStatistics:
         ]
         self._orders = {j: _Order(_known(defining[:, j])) for j in self._numbers}
         self._pairs = self._find_pairs(defining)
-        pair_bins = [pair.values(self._normal_scores(defining)) for pair in self._pairs]
-        self._pair_orders = [_Order(_known(values)) for values in pair_bins]
+        z = self._normal_scores(defining)
+        self._pair_orders = [_Order(_known(pair.values(z))) for pair in self._pairs]
         # Rows come in the order of time, so that a score with times in it moves by itself.
         first, second = _halves(calibration.scores)
         self._score_order = None if made_of_times else _Order(first)
@@ -141,6 +141,8 @@ class DriftStatistics:
                 result[:, s] = np.append(order.spread_of, -1)[columns[features[0]]]
             else:
                 result[:, s] = self._binary(what, table[:, features[0]], features[0], value)
+        if self._model.training.n_blank_rows:  # left out of the stored rows
+            result[np.isnan(table).all(axis=1)] = -1
         return result
 
     def _binary(self, what: str, column: NDArray[np.floating], j: int, value: int) -> Bins:
