@@ -145,6 +145,20 @@ def test_rows_in_single_precision_are_the_same_rows():
     assert not state.drifted
 
 
+def test_scores_that_another_processor_rounds_differently(monkeypatch):
+    """Rows of a few kinds have scores of a few values, which are the same there too."""
+
+    def draw_few(n_rows, seed):
+        return (np.random.default_rng(seed).random((n_rows, 3)) < [0.2, 0.5, 0.7]) * 1.0
+
+    detector = DiffInt(**SETTINGS).fit(draw_few(2_000, 0), groups=np.arange(2_000))
+    scores = detector._scores
+    monkeypatch.setattr(detector, "_scores", lambda table: scores(table) * (1 + 1e-7))
+    monitor = DriftMonitor(detector)
+    assert monitor._statistics.counts[0].any()
+    assert not monitor.update(draw_few(1_000, 1)).drifted
+
+
 def test_features_of_times_are_not_watched():
     rng = np.random.default_rng(0)
     day = pd.Timestamp("2024-01-01")

@@ -112,7 +112,7 @@ class DriftStatistics:
         z = self._normal_scores(defining)
         self._pair_orders = [_Order(_known(pair.values(z))) for pair in self._pairs]
         # Rows come in the order of time, so that a score with times in it moves by itself.
-        first, second = _halves(calibration.scores)
+        first, second = _halves(_rounded(calibration.scores))
         self._score_order = None if made_of_times else _Order(first)
         self.statistics = self._list(defining, watched)
         self.counts = self._count(compared, second)
@@ -131,7 +131,7 @@ class DriftStatistics:
         for s, (what, features, _, value, _) in enumerate(self.statistics):
             if what == "score":
                 assert self._score_order is not None
-                result[:, s] = -1 if scores is None else self._score_order.bins(scores)
+                result[:, s] = -1 if scores is None else self._score_order.bins(_rounded(scores))
             elif what == "correlation":
                 result[:, s] = self._pair_orders[value].bins(self._pairs[value].values(z))
             elif what == "location":
@@ -263,3 +263,9 @@ def _halves(rows: Array) -> tuple[Array, Array]:
 
 def _known(values: Array) -> Array:
     return values[~np.isnan(values)]
+
+
+def _rounded(scores: Array) -> Array:
+    """Scores with 13 bits: their last bits differ between processors. (rows,) → (rows,)"""
+    mantissa, exponent = np.frexp(scores)
+    return np.asarray(np.ldexp(np.round(mantissa * 2.0**13), exponent - 13))
