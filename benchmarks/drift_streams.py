@@ -161,7 +161,8 @@ def without_drift(table: str, seed: int, n_rows: int) -> list[Line]:
 def with_change(table: str, seed: int, change: str, before: int, n_rows: int) -> list[Line]:
     """When each way alarms after a change, and what it names first."""
     warnings.simplefilter("ignore")
-    rng = np.random.default_rng([1_000_000 + seed, list(TABLES).index(table), before])
+    key = [1_000_000 + seed, list(TABLES).index(table), before, CHANGES.index(change)]
+    rng = np.random.default_rng(key)
     detector, trained = fit(table, rng, seed)
     numbers = trained.select_dtypes("number").columns
     kind = numbers if change != "new category" else trained.columns.difference(numbers)

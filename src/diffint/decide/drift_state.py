@@ -33,7 +33,7 @@ class DriftState:
         probability of at most α, so it may be looked at after every batch.
     features: those that have moved, with the strongest evidence first; each would have raised the
         alarm by itself or, if only a correlation has moved, together with another one. None if only
-        the anomaly scores have moved.
+        the anomaly scores have moved so far; later batches may name some.
     changes: what has moved, the strongest evidence first.
     """
 
