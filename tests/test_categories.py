@@ -395,3 +395,22 @@ def test_held_out_rows_have_no_influence_on_members():
         np.testing.assert_array_equal(one.kept_rows, other.kept_rows)
         assert one.distance_weight == other.distance_weight
         np.testing.assert_array_equal(one.associations.unseen, other.associations.unseen)
+
+
+def test_a_rare_value_of_a_held_out_row_is_treated_as_one_of_a_later_row():
+    """Of a column with very many values, it is any other value, and not a new one."""
+    rng = np.random.default_rng(0)
+
+    def draw(n_rows):
+        values = [f"v{k}" for k in np.minimum(rng.zipf(1.5, n_rows), 3_000)]
+        return pd.DataFrame({"many": values, "x": rng.normal(size=n_rows)})
+
+    table = draw(2_500)
+    with pytest.warns(InputWarning, match="most common values"):
+        detector = DiffInt(**QUICK, calibration="holdout").fit(table)
+    model = detector.model_
+    n_values = model.kinds.n_values[0]
+    assert n_values < 200  # some values of the table are only in rows that were left out
+    later = detector._read(draw(500))
+    assert later[:, 0].max() < n_values
+    assert model.calibration.sample[:, 0].max() < n_values

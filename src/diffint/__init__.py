@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .core.model import FittedModel
     from .core.version import __version__
     from .decide.alert_stream import AlertStream
+    from .decide.drift_monitor import DriftMonitor
+    from .decide.drift_state import DriftState
     from .estimator import DiffInt
     from .finding import AnomaliesFound, find_anomalies
 
@@ -29,6 +31,8 @@ __all__ = [
     "Config",
     "DiffInt",
     "DiffIntError",
+    "DriftMonitor",
+    "DriftState",
     "FittedModel",
     "InputError",
     "InputWarning",
@@ -46,6 +50,8 @@ _MODULES = {
     "AnomaliesFound": ".finding",
     "Config": ".core.config",
     "DiffInt": ".estimator",
+    "DriftMonitor": ".decide.drift_monitor",
+    "DriftState": ".decide.drift_state",
     "FittedModel": ".core.model",
     "__version__": ".core.version",
     "find_anomalies": ".finding",

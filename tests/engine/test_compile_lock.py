@@ -12,6 +12,7 @@ import pytest
 from diffint.engine import compile_lock
 from diffint.engine.code_folder import CodeFolder
 from diffint.engine.compile_lock import compiling_alone
+from diffint.tables import file_lock
 
 HOLD = """
 import sys, time
@@ -91,7 +92,7 @@ def test_where_locks_are_not_supported(folder, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOLCK, "no locks available")
 
-    monkeypatch.setattr(compile_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(file_lock.fcntl, "flock", refuse)
     with compiling_alone(folder, never), compiling_alone(folder, never):
         pass
     assert not compile_lock._open_locks

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,21 +14,39 @@ from ..core.calibration import Calibration
 from ..core.checks import check_real
 from ..core.errors import (
     CalibrationWarning,
-    DiffIntError,
     InputError,
     InputTypeError,
-    ModelFileError,
     warn,
 )
 from ..core.formatting import counted
-from ..tables.atomic_write import atomic_write
 from ..tables.fingerprint import fingerprint
 from .conditional_p_values import LARGEST_CONFIDENCE, p_value_band
+from .state_file import StateFile
 
 # Savings are spent over this many times the rows that one alert pays for. With 1 the alerts of
 # sparse streams end early, with 10 the level rises late; 2 to 4 find about as many anomalies.
 _PATIENCE = 3
-_LONGEST_FILE = 10_000  # bytes; a file of `save` has about 400
+
+
+def _possible(state: dict[str, Any]) -> bool:
+    """Whether a stream can have this state."""
+    counts = [state.get(name) for name in ("n_rows", "n_alerts", "left")]
+    values = [state.get(name) for name in ("false_discovery_rate", "confidence", "unit")]
+    return (
+        all(type(count) is int and count >= 0 for count in counts)
+        and state["n_alerts"] <= state["n_rows"]
+        and all(type(value) is float and 0 < value < 1 for value in values)
+    )
+
+
+STATE_FILE = StateFile(
+    key="diffint_alert_stream",
+    version=1,
+    thing="an alert stream",
+    fresh="a new stream",
+    longest=10_000,  # a file has about 400 bytes
+    is_possible=_possible,
+)
 
 
 class AlertStream:
@@ -179,11 +194,10 @@ class AlertStream:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write where the stream stands to a JSON file, completely or not at all."""
-        atomic_write(path, _text(self._state()))
+        STATE_FILE.write(path, self._state())
 
     def _state(self) -> dict[str, Any]:
         return {
-            "diffint_alert_stream": 1,  # the version of the format
             "model": fingerprint(self._calibration.scores[:, np.newaxis]),
             "false_discovery_rate": self.false_discovery_rate,
             "confidence": self.confidence,
@@ -197,20 +211,15 @@ class AlertStream:
     def load(cls, path: str | os.PathLike[str], detector: Any) -> AlertStream:
         """Continue the stream in a file written by `save`, with the detector that it began with."""
         _calibration_of(detector)  # an error about the detector is not one about the file
-        try:
-            return cls._from_state(_read(Path(path)), detector)
-        except DiffIntError as error:
-            raise ModelFileError(f"{str(path)!r}: {error}") from None
+        with STATE_FILE.errors_that_name(path):
+            return cls._from_state(STATE_FILE.read(path), detector)
 
     @classmethod
     def _from_state(cls, state: dict[str, Any], detector: Any) -> AlertStream:
         stream = cls(detector, state["false_discovery_rate"], state["confidence"])
         expected = stream._state()
         if state["model"] != expected["model"]:
-            raise ModelFileError(
-                "the alert stream belongs to another model; load it with the detector that it "
-                "began with, or begin a new stream"
-            )
+            raise STATE_FILE.of_another_model()
         stream.n_rows, stream.n_alerts = state["n_rows"], state["n_alerts"]
         # Other versions of NumPy may draw other numbers and so have a slightly different unit.
         stream._left = int(state["left"] * (state["unit"] / stream._unit) + 1e-9)
@@ -258,53 +267,3 @@ def _is_empty(table: Any) -> bool:
         return len(table) == 0
     except TypeError:  # for the detector to refuse
         return False
-
-
-# --- The file ----------------------------------------------------------------------------------
-
-
-def _text(state: dict[str, Any]) -> bytes:
-    """The only file content for this state, with a checksum against damage."""
-    digest = hashlib.sha256(json.dumps(state).encode("ascii")).hexdigest()
-    return (json.dumps({**state, "checksum": digest}, indent=1) + "\n").encode("ascii")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The checked state in a file."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give a file of an alert stream")
-    with open(path, "rb") as file:
-        content = file.read(_LONGEST_FILE + 1)
-    try:
-        state = json.loads(content)
-        version = state.pop("diffint_alert_stream")
-        del state["checksum"]
-        if version != 1:
-            raise ModelFileError(
-                f"the alert stream has format version {str(version)[:20]}, which this diffint does "
-                "not read; upgrade diffint"
-            )
-        state = {"diffint_alert_stream": version, **state}
-        intact = _text(state) == content
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError("not an alert stream; such files are written by `save`") from None
-    if not intact or not _possible(state):
-        raise ModelFileError(
-            "the alert stream was damaged or changed after it was written; use a copy of it, or "
-            "begin a new stream"
-        )
-    return state
-
-
-def _possible(state: dict[str, Any]) -> bool:
-    """Whether a stream can have this state."""
-    counts = [state.get(name) for name in ("n_rows", "n_alerts", "left")]
-    values = [state.get(name) for name in ("false_discovery_rate", "confidence", "unit")]
-    return (
-        all(type(count) is int and count >= 0 for count in counts)
-        and state["n_alerts"] <= state["n_rows"]
-        and all(type(value) is float and 0 < value < 1 for value in values)
-        and isinstance(state.get("model"), str)
-    )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..tables.file_lock import try_lock
 from .code_folder import CodeFolder
 
 _POLL_S = 0.1
@@ -55,7 +55,7 @@ def _acquire(
     patience = 0.0 if folder.path in _given_up else _PATIENCE_S
     changed_at, deadline, is_told = folder.changed_at, time.monotonic() + patience, False
     try:
-        while (is_locked := _lock(lock)) is False:
+        while (is_locked := try_lock(lock)) is False:
             if is_done():
                 break
             if time.monotonic() > deadline:
@@ -74,33 +74,6 @@ def _acquire(
         _close(lock)
         return None
     return lock
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(lock: int) -> bool | None:
-        """Lock a file. False if another process has locked it; None if locks are not supported."""
-        try:
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        except OSError:
-            return None
-        return True
-
-else:
-    import fcntl
-
-    def _lock(lock: int) -> bool | None:
-        """Lock a file. False if another process has locked it; None if locks are not supported."""
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return None
-        return True
 
 
 _open_locks: set[int] = set()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ..core.scaling.curves import Curve, category_curve
+from ..tables.categories import OTHER
 from .sampling import Rows
 
 Array = NDArray[np.float64]
@@ -46,16 +47,19 @@ def with_values_of(
 ) -> tuple[NDArray[Any], dict[int, Values]]:
     """The table with the codes of the values that some rows have, in their order; the values.
 
-    The values of other rows are new ones, as those of later tables. x: (rows, features)
+    The values of other rows are treated as those of later tables: as new ones, or as any other one
+    of a column with very many values. x: (rows, features)
     """
     x, found = x.copy(), {}
     for j, values in categories.items():
         codes = np.where(np.isnan(x[:, j]), -1, x[:, j]).astype(np.intp)  # the last: missing
         there = np.intersect1d(codes[rows], np.arange(len(values)))
-        places = np.full(len(values) + 2, float(len(there)))
-        places[there], places[-1] = np.arange(len(there)), np.nan
-        x[:, j] = places[codes]
         found[j] = tuple(values[i] for i in there)
+        elsewhere = found[j].index(OTHER) if OTHER in found[j] else len(there)
+        places = np.full(len(values) + 2, float(elsewhere))
+        places[there], places[-1] = np.arange(len(there)), np.nan
+        places[len(values)] = len(there)
+        x[:, j] = places[codes]
     return with_ordered_values(x, found, rows)
 
 
