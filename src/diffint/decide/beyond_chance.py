@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from .selection import step_up
+
 _CAUTION, _LEAST_SPREAD = 1.25, 0.2
 _UPPER_QUARTILE = 0.6744897501960817  # of the normal distribution
 
@@ -31,13 +33,7 @@ def stand_out(
     never be told from the highest scores of ordinary rows, however high they are.
     """
     p = _tail_probabilities(np.asarray(scores, dtype=np.float64), caution, least_spread)
-    order = np.argsort(p, kind="stable")
-    allowed = false_discovery_rate * np.arange(1, len(p) + 1) / max(len(p), 1)
-    below = np.flatnonzero(p[order] <= allowed)
-    chosen = np.zeros(len(p), dtype=bool)
-    if len(below):
-        chosen[order[: below[-1] + 1]] = True
-    return chosen
+    return step_up(p, false_discovery_rate)
 
 
 def scores_beyond_chance(
