@@ -17,8 +17,8 @@ from diffint.engine.compile_ahead import FitKind, kernels_of_a_fit
 from diffint.engine.compile_lock import compiling_alone
 
 KINDS = [
-    FitKind(certified, by_difference, on_cpu=True)
-    for certified in (False, True)
+    FitKind(certified, normalised, by_difference, on_cpu=True)
+    for certified, normalised in ((False, False), (True, False), (True, True))
     for by_difference in (False, True)
 ]
 
@@ -40,6 +40,7 @@ compiled = []
 event.register("numba:compile", Listener())
 settings = {
     "certified": {"decoder": "certified"},
+    "spectral": {"decoder": "spectral"},
     "difference": {"scaling": "none"},
     "plain": {},
 }[sys.argv[1]]
@@ -100,7 +101,7 @@ def test_a_fit_finds_all_its_kernels_in_the_cache(first):
     assert "compiling" not in output
 
 
-@pytest.mark.parametrize("kind", ["certified", "difference"])
+@pytest.mark.parametrize("kind", ["certified", "spectral", "difference"])
 def test_a_fit_of_another_kind_finds_all_its_kernels(first, kind):
     compiled, _, output = fit(first[0], kind)
     assert compiled == "nothing"

@@ -114,7 +114,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="free, or certified for scores with proven lower bounds.",
+            help="free, certified (scores with proven lower bounds) or spectral (the paper's).",
             rich_help_panel=arguments.TRAINING,
         ),
     ] = None,

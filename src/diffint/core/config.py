@@ -124,8 +124,9 @@ class Config:
     decoder: str = _setting(
         "free",
         *_choice(*DECODERS),
-        "Kind of decoder: free, or certified for scores with proven lower bounds.",
-        "Use 'certified' if you need `certify`; compare its accuracy with 'free' on your table.",
+        "Kind of decoder: free; certified for scores with proven lower bounds; or spectral, the "
+        "paper's certified decoder.",
+        "Use 'certified' if you need `certify` or tight bounds on regions.",
     )
     scaling: str = _setting(
         "adaptive",

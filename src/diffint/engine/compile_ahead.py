@@ -45,11 +45,12 @@ _POLL_S = 0.2  # on some systems an interrupt is handled only after a wait has e
 class FitKind(NamedTuple):
     """The properties of a fit that decide which kernels it needs.
 
-    certified: whether the decoder is certified; by_difference: whether scaled values are too large
-    for the exponentials (`intervals.SAFE_EXPONENT`); on_cpu: whether the CPU trains.
+    certified, normalised: of the decoder; by_difference: whether scaled values are too large for
+    the exponentials (`intervals.SAFE_EXPONENT`); on_cpu: whether the CPU trains.
     """
 
     certified: bool
+    normalised: bool
     by_difference: bool
     on_cpu: bool
 
@@ -89,8 +90,8 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
     """
     from .cpu import box_counts, intervals, layout, margins, score_kernel, spectral, steps
 
-    certified, by_difference, on_cpu = kind
-    shape = layout.Shape(1, 1, 1, 0.1, certified, by_difference)
+    certified, normalised, by_difference, on_cpu = kind
+    shape = layout.Shape(1, 1, 1, 0.1, not certified, normalised, by_difference)
     weights = layout.views(np.zeros(layout.flat_size(shape), dtype=np.float32), shape)
     work = layout.workspace(shape, weights, 1)
     row, table = np.zeros(1, dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
@@ -171,7 +172,7 @@ def kernels_of_a_fit(kind: FitKind) -> list[Kernel]:
                 0.6,
             ),
         ]
-    if certified and on_cpu:
+    if normalised and on_cpu:
         found.append(Kernel("power_iteration", spectral.power_iteration, (table, row, row), 0.3))
     if certified:
         sides, flags = np.zeros((1, 1), dtype=np.int8), np.zeros(1, dtype=np.bool_)

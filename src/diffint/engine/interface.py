@@ -30,7 +30,7 @@ class TrainingRun:
 class TrainedMember:
     """Result of training one member.
 
-    start, parameters: before and after training; afterwards a certified decoder is normalised.
+    start, parameters: before and after training; afterwards a spectral decoder is normalised.
     support: (units, features) bias-corrected running mean of memberships.
     history: (epochs,) mean loss.
     """

@@ -14,6 +14,7 @@ from ..core.decoder import DECODERS, Decoder
 Array32 = NDArray[np.float32]
 
 _GAUSSIAN_START = 0.1  # standard deviation of centers and width logits in the paper
+_CERTIFIED_START = 0.5  # limit of the hidden weights of the certified decoder
 _NARROWEST_START = 0.05  # smallest half-width of the data start, in scaled units
 
 
@@ -66,11 +67,16 @@ def initial_parameters(
         half_width = np.maximum(deviation, _NARROWEST_START)
         width_logit = np.broadcast_to(inverse_softplus(half_width), shape)
     hidden_weight, hidden_bias = _linear(rng, config.n_units, config.hidden_width)
+    decoder = DECODERS[config.decoder]
+    if not decoder.layer_norm and not decoder.normalised:
+        # A code sums to 1, so that hidden values are means over the units. With the usual start
+        # they would hardly differ between rows, and no LayerNorm would amplify the differences.
+        hidden_weight *= np.float32(_CERTIFIED_START * np.sqrt(config.n_units))
     output_weight, output_bias = _linear(rng, config.hidden_width, n_features)
     return Parameters(
         center=center.astype(np.float32),
         width_logit=np.array(width_logit, dtype=np.float32),
-        decoder=DECODERS[config.decoder](
+        decoder=decoder(
             hidden_weight=hidden_weight,
             hidden_bias=hidden_bias,
             norm_gain=np.ones(config.hidden_width, dtype=np.float32),

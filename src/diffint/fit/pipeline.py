@@ -65,8 +65,12 @@ def fit_and_split(
     """`fit_model`, with the rows that each member was trained on."""
     prepared = _SplitTask(task, feature_names, config)
     resolved, engine = prepared.resolved, engine_for(device)
+    decoder = DECODERS[config.decoder]
     kind = FitKind(
-        DECODERS[config.decoder].certified, prepared.by_difference, engine.is_compiled_by_numba
+        decoder.certified,
+        decoder.normalised,
+        prepared.by_difference,
+        engine.is_compiled_by_numba,
     )
     with compiling_progress(verbose) as callbacks:
         compile_for_a_fit(kind, n_jobs, **callbacks._asdict())

@@ -39,11 +39,13 @@ def assert_members_agree(actual, expected, atol):
         ({"init": "data", "schedule": "cosine"}, 0.0, 1.0),
         ({"temperature": 0.02}, 0.2, 1.0),
         ({"decoder": "certified"}, 0.1, 1.0),
+        ({"decoder": "spectral"}, 0.1, 1.0),
         ({"hidden_width": 300}, 0.1, 1.0),
         ({"temperature": 0.5}, 0.0, 20.0),
         (COVERING, 0.0, 1.0),
         ({**COVERING, "init": "data", "schedule": "cosine"}, 0.2, 1.0),
         ({**COVERING, "decoder": "certified"}, 0.1, 1.0),
+        ({**COVERING, "decoder": "spectral"}, 0.1, 1.0),
         ({**COVERING, "hidden_width": 300}, 0.1, 1.0),
         ({**COVERING, "temperature": 0.5}, 0.2, 20.0),
     ],
@@ -65,7 +67,7 @@ def test_odd_sizes(train_on_gpu, n_rows, n_features, n_units, hidden):
     assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol=2e-4)
 
 
-@pytest.mark.parametrize("decoder", ["free", "certified"])
+@pytest.mark.parametrize("decoder", ["free", "certified", "spectral"])
 def test_a_run_does_not_depend_on_other_runs(train_on_gpu, decoder):
     config = replace(SMALL, **COVERING, decoder=decoder, schedule="cosine", epochs=4)
     runs = make_runs([45, 7, 32, 33], 5)

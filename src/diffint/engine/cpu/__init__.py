@@ -2,7 +2,7 @@
 
 Training: one call runs many steps without entering Python. `layout` has the arrays, `intervals` the
 interval layer with its innermost loop in `product_tile`, `linear` the matrix product, `forward` and
-`backward` the two passes, `spectral` the normalisation of the certified decoder, `steps` the
+`backward` the two passes, `spectral` the normalisation of the paper's certified decoder, `steps` the
 training step, whose parts are called by address (`indirect_calls`), `team` the barrier between
 threads, `training` the loop.
 

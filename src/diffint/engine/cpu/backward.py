@@ -49,7 +49,7 @@ def row_gradients(w, shape, work, first, last, rows, coverage_weight):
             slope = d_activation[i] if activation[i] > _ZERO else _ZERO
             d_activation[i] = slope
             d_hidden[i] = slope
-        if not shape.certified:
+        if shape.layer_norm:
             total, along = _ZERO, _ZERO
             for i in range(shape.hidden):
                 slope = d_activation[i] * w.norm_gain[i]

@@ -101,7 +101,7 @@ def decode(w, shape, work, first, last):
     width = np.float32(shape.hidden)
     for b in range(first, last):
         pre, activation = work.normed[b], work.activation[b]
-        if shape.certified:
+        if not shape.layer_norm:
             for i in range(pre.shape[0]):
                 activation[i] = max(pre[i], _ZERO)
             continue

@@ -34,7 +34,8 @@ class Shape(NamedTuple):
     units: int
     hidden: int
     temperature: float
-    certified: bool
+    layer_norm: bool
+    normalised: bool  # both maps of the decoder, spectrally
     by_difference: bool
 
 
@@ -67,7 +68,7 @@ class Workspace(NamedTuple):
     total: NDArray[np.float32]
     hidden_transposed: NDArray[np.float32]  # (hidden, units)
     output_transposed: NDArray[np.float32]  # (padded features, hidden)
-    hidden_weight: NDArray[np.float32]  # effective weights: normalised if certified
+    hidden_weight: NDArray[np.float32]  # effective weights
     output_weight: NDArray[np.float32]
     norms: NDArray[np.float32]  # (2,) the norms they were divided by
     team: NDArray[np.int64]  # state of the barrier between threads
@@ -195,8 +196,8 @@ def workspace(shape: Shape, weights: Weights, max_rows: int) -> Workspace:
         total=zeros(features, units),
         hidden_transposed=zeros(hidden, units),
         output_transposed=zeros(out, hidden),
-        hidden_weight=zeros(units, hidden) if shape.certified else weights.hidden_weight,
-        output_weight=zeros(hidden, out) if shape.certified else weights.output_weight,
+        hidden_weight=zeros(units, hidden) if shape.normalised else weights.hidden_weight,
+        output_weight=zeros(hidden, out) if shape.normalised else weights.output_weight,
         norms=np.ones(2, dtype=np.float32),
         team=team_state(),
     )
@@ -208,4 +209,12 @@ def shape_of(parameters: Parameters, temperature: float, largest_input: float) -
     by_difference = bool(largest_input / temperature > SAFE_EXPONENT)
     decoder = parameters.decoder
     hidden = decoder.hidden_weight.shape[1]
-    return Shape(features, units, hidden, float(temperature), decoder.certified, by_difference)
+    return Shape(
+        features,
+        units,
+        hidden,
+        float(temperature),
+        decoder.layer_norm,
+        decoder.normalised,
+        by_difference,
+    )

@@ -1,4 +1,4 @@
-"""Spectral normalisation, which bounds the certified decoder's Lipschitz constant."""
+"""Spectral normalisation, which bounds the slope of the paper's certified decoder."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def start_spectral(rng: np.random.Generator, w: Weights, shape: Shape) -> Spectr
         unit_vector(output.shape[0], shape.hidden),
         unit_vector(output.shape[1], shape.features),
     )
-    if shape.certified:
+    if shape.normalised:
         for _ in range(_START_ITERATIONS):
             power_iteration(hidden, spectral.hidden_left, spectral.hidden_right)
             power_iteration(output, spectral.output_left, spectral.output_right)

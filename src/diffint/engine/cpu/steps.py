@@ -127,7 +127,7 @@ def sum_weight_gradients(g, shape, work, rows, units, hidden, outputs):
     hidden_weight_gradients(g, work, rows, units[0], units[1])
     output_weight_gradients(g, work, rows, hidden[0], hidden[1])
     column_sums(work.d_hidden, rows, hidden[0], hidden[1], g.hidden_bias)
-    if not shape.certified:
+    if shape.layer_norm:
         norm_gradients(g, work, rows, hidden[0], hidden[1])
     column_sums(work.d_output, rows, outputs[0], outputs[1], g.output_bias)
 
@@ -208,7 +208,7 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
         else (pass_rows, interval_gradients)
     )
     # `use_weights` takes the tuples themselves, because it is called from Python as well.
-    normalise = (use_weights, (w, spectral, work)) if shape.certified else None
+    normalise = (use_weights, (w, spectral, work)) if shape.normalised else None
     a, b = ByReference(w), ByReference(work)
     return PartCalls(
         normalise=normalise,
@@ -217,7 +217,7 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
         interval_gradients=(gradients, (a, a, shape, b, 0, 0, 0, 0.0)),
         sum_weight_gradients=(sum_weight_gradients, (a, shape, b, 0, part, part, part)),
         through_normalisation=(
-            (through_normalisation, (a, b, spectral)) if shape.certified else None
+            (through_normalisation, (a, b, spectral)) if shape.normalised else None
         ),
         update=(update, (a, a, a, a, rates, part, part, part, part)),
     )
@@ -225,7 +225,7 @@ def part_calls(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) ->
 
 def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> Parts:
     """Addresses of the functions that this kind of network needs; compiles them if necessary."""
-    kind = shape.certified, shape.by_difference
+    kind = shape.layer_norm, shape.normalised, shape.by_difference
     if kind not in _PARTS:
         calls = part_calls(shape, w, spectral, work)
         _PARTS[kind] = Parts(
@@ -234,7 +234,9 @@ def parts_for(shape: Shape, w: Weights, spectral: Spectral, work: Workspace) -> 
     return _PARTS[kind]
 
 
-_PARTS: dict[tuple[bool, bool], Parts] = {}  # valid for all networks: argument types are the same
+_PARTS: dict[
+    tuple[bool, bool, bool], Parts
+] = {}  # valid for all networks: argument types are the same
 
 
 # --- The steps ----------------------------------------------------------------------------------
@@ -276,8 +278,8 @@ def step_loop(
     weights, gradients, space = reference(w), reference(g), reference(work)
     first_moment, second_moment = reference(moment1), reference(moment2)
     while start < last_row:
-        # Normalising the certified decoder needs the parameters of all threads.
-        if shape.certified:
+        # Normalising the decoder needs the parameters of all threads.
+        if shape.normalised:
             if not meet(work.team, threads):
                 return loss, step
             if thread == 0:
@@ -315,7 +317,7 @@ def step_loop(
             ),
         )
         call(parts.sum_weight_gradients, (gradients, shape, space, rows, units, hidden, outputs))
-        if shape.certified:  # one thread, because it needs the whole gradients
+        if shape.normalised:  # one thread, because it needs the whole gradients
             if not meet(work.team, threads):
                 return loss, step
             if thread == 0:

@@ -155,7 +155,7 @@ def _train_member(
 
     if not np.abs(flat).max() < LARGEST_WEIGHT:  # also true for NaN
         raise diverged(epochs - 1, config)
-    if shape.certified:
+    if shape.normalised:
         # The model stores the effective weights, normalised one last time.
         spectral.use_weights(weights, singular, work)
         weights.hidden_weight[:] = work.hidden_weight

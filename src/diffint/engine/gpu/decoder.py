@@ -57,7 +57,7 @@ def decode_rows(
     n_features,
     out,
     covering,
-    CERTIFIED: tl.constexpr,
+    LAYER_NORM: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_ROWS: tl.constexpr,
     BLOCK_UNITS: tl.constexpr,
@@ -113,7 +113,7 @@ def decode_rows(
         product = tl.dot(share, w, product, input_precision=PRECISION)
 
     pre = product + tl.load(hidden_bias + run * run_stride + h, mask=real_h, other=0.0)[None, :]
-    if CERTIFIED:
+    if not LAYER_NORM:
         active = tl.maximum(pre, 0.0)
     else:
         gain = tl.load(norm_gain + run * run_stride + h, mask=real_h, other=0.0)[None, :]
@@ -168,7 +168,7 @@ def decode_rows(
     tl.debug_barrier()  # all slices have been read
     tl.store(activation + hidden_at, active * row_scale[:, None], mask=real_h[None, :])
     slope = tl.where(active > 0.0, slope * row_scale[:, None], 0.0)
-    if not CERTIFIED:
+    if LAYER_NORM:
         sums_at = norm_sums + (run * tl.num_programs(0) + tl.program_id(0)) * 2 * hidden + h
         tl.store(sums_at, tl.sum(slope * normed, 0), mask=real_h)
         tl.store(sums_at + hidden, tl.sum(slope, 0), mask=real_h)

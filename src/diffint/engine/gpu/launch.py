@@ -53,7 +53,7 @@ class Launch:
         self.shape, self.orders, self.support_decay = shape, orders, support_decay
         self.interval_rate, self.coverage_weight = interval_rate, coverage_weight
         self.blocks = blocks_for(batch_size, shape.features)
-        if shape.certified:  # the normalisation needs the summed gradient
+        if shape.normalised:  # the normalisation needs the summed gradient
             self.blocks = replace(self.blocks, splits=1)
         self.device = orders.device
         self.runs, self.batch = len(data), padded(batch_size, 2 * self.blocks.rows)
@@ -116,7 +116,7 @@ class Launch:
 
     def results(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The packed parameters (runs, size) and the corrected support (runs, units, features)."""
-        if self.shape.certified:  # the effective weights, normalised one last time
+        if self.shape.normalised:  # the effective weights, normalised one last time
             all_runs = self._zeros(self.runs, dtype=torch.bool) | True
             hidden, output = self._linear_maps(all_runs)
             self.weights.hidden_weight.copy_(hidden.weight)
@@ -180,7 +180,7 @@ class Launch:
         line = (self.plan, self.base, index, self.runs)
         self._gather(line)
         self._encode(line)
-        rows = self._rows(index) if self.shape.certified or self._wide else None
+        rows = self._rows(index) if self.shape.normalised or self._wide else None
         maps = self._linear_maps(rows > 0 if rows is not None else None)
         if self._wide:
             self._decode_by_torch(index, rows, maps)
@@ -267,9 +267,9 @@ class Launch:
             yield
 
     def _linear_maps(self, active: Any) -> tuple[Linear, Linear]:
-        """The effective hidden and output maps; certified ones after one power iteration."""
+        """The effective hidden and output maps; normalised ones after one power iteration."""
         hidden, output = self.weights.hidden_weight, self.weights.output_weight
-        if not self.shape.certified:
+        if not self.shape.normalised:
             return Linear(hidden), Linear(output)
         return (
             plain.normalised(hidden, self.hidden_left, active),
@@ -288,7 +288,7 @@ class Launch:
             *(self.norm_sums, self.losses, self.batch),
             *(shape.units, self.units, shape.hidden, self.hidden, shape.features, self.out),
             self._covering,
-            shape.certified,
+            shape.layer_norm,
             PRECISION=_PRECISION,
             BLOCK_ROWS=_DECODER_ROWS,
             BLOCK_UNITS=size.decoder_units,
@@ -326,7 +326,7 @@ class Launch:
         hidden_tiles = _ceil(self.units, _GRADIENT_LEFT)
         hidden_tiles *= _ceil(self.hidden, _GRADIENT_RIGHT)
         output_tiles = _ceil(self.hidden, _GRADIENT_LEFT) * _ceil(self.out, size.gradient_out)
-        norm_tiles = 0 if self.shape.certified else _ceil(2 * self.hidden, 64)
+        norm_tiles = _ceil(2 * self.hidden, 64) if self.shape.layer_norm else 0
         grid = (hidden_tiles + output_tiles + norm_tiles, size.splits, self.runs)
         decoder.decoder_gradients[grid](
             *(self.code, self.d_hidden, self.activation, self.error, self.scale, self.norm_sums),
@@ -342,7 +342,7 @@ class Launch:
             BLOCK_RIGHT=_GRADIENT_RIGHT,
             BLOCK_OUT=size.gradient_out,
         )
-        if self.shape.certified:
+        if self.shape.normalised:
             plain.through_normalisation(g.hidden_weight, maps[0])
             plain.through_normalisation(g.output_weight, maps[1])
 

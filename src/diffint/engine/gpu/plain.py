@@ -1,6 +1,6 @@
 """The parts of a GPU step that are done by plain torch.
 
-Spectral normalisation, which only certified decoders need, and decoders that are too wide for the
+Spectral normalisation, which only the paper's certified decoder needs, and decoders that are too wide for the
 kernels of `decoder.py`. The first axis of every tensor is the run.
 """
 
@@ -28,7 +28,7 @@ def decode_by_torch(
     code[:, :, : n.units] = torch.softmax(log_box[:, :, : n.units], dim=2)
     product = torch.bmm(code, weights.hidden_weight)
     pre = product + weights.hidden_bias[:, None]
-    if n.certified:
+    if not n.layer_norm:
         active = pre.clamp_min(0.0)
     else:
         normed = pre - pre.sum(2, keepdim=True) / n.hidden
@@ -47,7 +47,7 @@ def decode_by_torch(
     slope = torch.bmm(error, weights.output_weight.transpose(1, 2))
     slope = torch.where(active > 0.0, slope * scale[:, :, None], 0.0)
     norm_sums = torch.zeros_like(pre[:, :2]).flatten(1)
-    if not n.certified:
+    if n.layer_norm:
         norm_sums = torch.cat([(slope * normed).sum(1), slope.sum(1)], dim=1)
         slope *= gain
         along = (slope * normed).sum(2, keepdim=True) / n.hidden

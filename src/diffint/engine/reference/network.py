@@ -65,9 +65,11 @@ class Network(nn.Module):
         hidden = _linear(decoder.hidden_weight, decoder.hidden_bias)
         output = _linear(decoder.output_weight, decoder.output_bias)
         self._decoder_type = type(decoder)
-        if decoder.certified:
+        if decoder.normalised:
             normalise = nn.utils.parametrizations.spectral_norm
             self.decoder = nn.Sequential(normalise(hidden), nn.ReLU(), normalise(output))
+        elif not decoder.layer_norm:
+            self.decoder = nn.Sequential(hidden, nn.ReLU(), output)
         else:
             norm = nn.LayerNorm(config.hidden_width, eps=NORM_EPSILON, dtype=output.weight.dtype)
             self.decoder = nn.Sequential(hidden, norm, nn.ReLU(), output)
@@ -76,7 +78,7 @@ class Network(nn.Module):
         return self.decoder(torch.softmax(self.intervals(x), dim=1))
 
     def parameters_as_arrays(self) -> Parameters:
-        """The effective weights (normalised if certified) as NumPy arrays."""
+        """The effective weights (after any normalisation) as NumPy arrays."""
         layers = list(self.decoder)
         hidden, output = layers[0], layers[-1]
         norm = layers[1] if isinstance(layers[1], nn.LayerNorm) else None
