@@ -33,6 +33,7 @@ from ..engine.reference.score import missing_parts
 from ..engine.threads import run_blocks
 from ..score.prepared import PreparedMembers, PreparedModel
 from ..score.scoring import anomaly_scores
+from .bound_propagation import IntervalNetwork
 from .float_error import SLIGHT, decoder_rounding, encoder_rounding
 from .kept_distances import KeptDistances
 
@@ -62,6 +63,7 @@ class Certificate(Immutable):
     bound_at_row: bound with the actual distance of the codes, a diagnostic.
 
     (members, rows), the parts of the bounds:
+    image_distance: proven error whatever the code: the distance from all outputs of the decoder.
     distance: (1/d)·‖x − g(f_0)‖₁.
     beside_error: the other parts of the score: the distance from the nearest kept row, and missing
         cells.
@@ -91,6 +93,7 @@ class Certificate(Immutable):
     score: Array
     bound: Array
     bound_at_row: Array
+    image_distance: Array
     distance: Array
     beside_error: Array
     kappa: Array
@@ -181,13 +184,20 @@ def certify(
     every = prepared.derived(MemberMargin)
     margins = [_member_margins(margin, x, n_jobs) for margin in every]
     parts = {name: np.array([getattr(m, name) for m in margins]) for name in _PARTS}
+    images = [
+        _image_distances(network, model.config, x, n_jobs)
+        for network in prepared.derived(IntervalNetwork)
+    ]
+    parts["image_distance"] = np.array(images)
     certain, beside = parts["distance"] - parts["rounding"], parts["beside_error"]
     return Certificate(
         feature_names=model.feature_names,
         categories=frozenset(model.categories),
         score=anomaly_scores(prepared, x, n_jobs),
-        bound=(np.maximum(certain - parts["slack"], 0.0) + beside).mean(axis=0),
-        bound_at_row=(np.maximum(certain - parts["slack_at_row"], 0.0) + beside).mean(axis=0),
+        bound=(np.maximum(certain - parts["slack"], parts["image_distance"]) + beside).mean(axis=0),
+        bound_at_row=(
+            np.maximum(certain - parts["slack_at_row"], parts["image_distance"]) + beside
+        ).mean(axis=0),
         **parts,
         lipschitz_bound=np.array([margin.lipschitz for margin in every]),
         pattern=np.array([m.pattern for m in margins]),
@@ -274,6 +284,24 @@ def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Marg
 
     run_blocks(fill_block, range(0, n_rows, _BLOCK_ROWS), n_jobs)
     return result
+
+
+def _image_distances(
+    network: IntervalNetwork, config: Config, x: NDArray[Any], n_jobs: int
+) -> Array:
+    """Lower bounds on one member's errors, whatever the codes. x: (rows, features) → (rows,)"""
+    errors = np.empty(len(x))
+
+    def fill_block(start: int) -> None:
+        rows = slice(start, start + _BLOCK_ROWS)
+        target = network.scaler.target(x[rows], config.error)
+        count = np.maximum((~np.isnan(target)).sum(axis=1), 1)
+        if config.missing == "signal":
+            count[:] = network.scaler.n_seen
+        errors[rows] = network.least_errors(target) / count
+
+    run_blocks(fill_block, range(0, len(x), _BLOCK_ROWS), n_jobs)
+    return errors
 
 
 class MemberMargin:

@@ -2,8 +2,8 @@
 
 Training: one call runs many steps without entering Python. `layout` has the arrays, `intervals` the
 interval layer with its innermost loop in `product_tile`, `linear` the matrix product, `forward` and
-`backward` the two passes, `spectral` the normalisation of the paper's certified decoder, `steps` the
-training step, whose parts are called by address (`indirect_calls`), `team` the barrier between
+`backward` the two passes, `spectral` the normalisation of the paper's decoder, `steps` the training
+step, whose parts are called by address (`indirect_calls`), `team` the barrier between
 threads, `training` the loop.
 
 Scoring: `packed_members` packs a model into the vectors of `score_layout`. `score_kernel` and

@@ -1,7 +1,7 @@
 """The parts of a GPU step that are done by plain torch.
 
-Spectral normalisation, which only the paper's certified decoder needs, and decoders that are too wide for the
-kernels of `decoder.py`. The first axis of every tensor is the run.
+Spectral normalisation, which only the paper's certified decoder needs, and decoders that are too
+wide for the kernels of `decoder.py`. The first axis of every tensor is the run.
 """
 
 from __future__ import annotations

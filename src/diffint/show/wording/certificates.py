@@ -82,13 +82,16 @@ def region_text(certificate: RegionCertificate) -> str:
     low, high = rounded_down(c.lower), rounded_up(c.upper)
     if c.threshold is not None:
         low, high, threshold = bounds_beside(c.lower, c.upper, c.threshold)
-    lines = [f"Every complete row with {where} scores between {low} and {high}."]
+    absent = [printable(c.feature_names[j]) for j in c.missing]
+    which = f"row ({', '.join(absent)} may be missing)" if absent else "complete row"
+    lines = [f"Every {which} with {where} scores between {low} and {high}."]
     if c.threshold is not None:
         verdict = {
             "all flagged": "all of them are certain to be flagged",
             "none flagged": "none of them can be flagged",
-            "undecided": "these bounds do not decide whether they are flagged; more splits give "
-            "tighter bounds",
+            "mixed": "some of them are flagged and some are not",
+            "undecided": "these bounds do not decide whether they are flagged; more splits or "
+            "seconds give tighter bounds",
         }[c.verdict]
         lines.append(f"With the threshold at {threshold}, {verdict}.")
     return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""Reads the ends of a region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, InputTypeError
+from ..core.formatting import exact_number
+from ..tables.frames import default_names
+
+Array = NDArray[np.float64]
+Categories = Mapping[int, tuple[str, ...]]
+
+
+def read_region(
+    names: tuple[str, ...], categories: Categories, lower: Any, upper: Any
+) -> tuple[Array, Array]:
+    """The ends of a region, from what a user gives. → (features,) each"""
+    values_of = {names[j]: values for j, values in categories.items()}
+    low = _read_ends(names, values_of, lower, "lower")
+    high = _read_ends(names, values_of, upper, "upper")
+    for j in np.flatnonzero(low > high):
+        if j in categories:
+            raise InputError(
+                f"the region is empty: category {names[j]!r} has different ends, and its values "
+                "have no order; give one value as both ends"
+            )
+        raise InputError(
+            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
+            f"above its upper end {exact_number(high[j])}; swap them"
+        )
+    for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)):
+        raise InputError(
+            f"the region is empty: it contains no finite value of feature {names[j]!r}; pass "
+            "a finite end"
+        )
+    return low, high
+
+
+def _read_ends(
+    names: tuple[str, ...], values_of: Mapping[str, tuple[str, ...]], ends: Any, which: str
+) -> Array:
+    unbounded = -np.inf if which == "lower" else np.inf
+    if ends is None:
+        return np.full(len(names), unbounded)
+    if isinstance(ends, Mapping):
+        ends = _ends_by_name(names, values_of, list(ends), list(ends.values()), which)
+    elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
+        labels = list(ends.index)
+        by_position = labels == list(range(len(names)))
+        if not by_position or list(names) != default_names(len(names)):
+            ends = _ends_by_name(names, values_of, labels, list(ends), which)
+    elif hasattr(ends, "columns"):
+        raise InputTypeError(
+            f"{which} is a table; pass one row of it (.iloc[0]), or a mapping from feature names "
+            "to ends"
+        )
+    try:
+        array = np.asarray(ends)
+        if array.dtype.kind in "USmMc":
+            raise TypeError(f"{array.dtype} values")
+        array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(
+            f"{which} must have one number per feature, or map feature names to numbers ({error})"
+        ) from error
+    if array.shape != (len(names),):
+        raise InputError(
+            f"{which} has shape {array.shape}, but there are {len(names)} features; pass one end "
+            "per feature, or a mapping from feature names to ends"
+        )
+    for j in np.flatnonzero(np.isnan(array)):
+        raise InputError(
+            f"{which} is NaN for feature {names[j]!r}; use {unbounded} for an unbounded side"
+        )
+    return array
+
+
+def _ends_by_name(
+    names: tuple[str, ...],
+    values_of: Mapping[str, tuple[str, ...]],
+    labels: list[Any],
+    ends: list[Any],
+    which: str,
+) -> Any:
+    """One end per feature, infinite for features not named. Names are compared as strings."""
+    values = np.full(len(names), -np.inf if which == "lower" else np.inf, dtype=object)
+    named = set()
+    for label, end in zip(labels, ends, strict=True):
+        name = str(label)
+        if name not in names:
+            known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
+            raise InputError(
+                f"{which} names {label!r}, which is not a feature; the features are {known}. To "
+                "give ends by position, pass a list or an array with one end per feature"
+            )
+        if name in named:
+            raise InputError(f"{which} names feature {name!r} more than once; give it one end")
+        named.add(name)
+        if isinstance(end, str) and name in values_of:
+            end = _position(values_of[name], end, name)
+        values[names.index(name)] = end
+    return values
+
+
+def _position(values: tuple[str, ...], value: str, name: str) -> int:
+    if value not in values:
+        shown = ", ".join(repr(v) for v in values[:8]) + (", …" if len(values) > 8 else "")
+        raise InputError(f"category {name!r} has no value {value!r}; its values are {shown}")
+    return values.index(value)
