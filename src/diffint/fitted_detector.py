@@ -92,10 +92,13 @@ class FittedDetector:
             rule = self.__dict__["_rule"] = FlagRule(*wanted)
         return rule
 
-    def _rule_for(self, X: Any, segments: Any = None, warn: bool = True) -> FlagRule:
+    def _rule_for(
+        self, X: Any, segments: Any = None, warn: bool = True, scores: Scores | None = None
+    ) -> FlagRule:
         """The rule for the rows of a table: with segments, each has a threshold of its own.
 
-        warn: whether calibration rows may be too few for the rate
+        warn: whether calibration rows may be too few for the rate; scores: (rows,) of the rows,
+        if they are known
         """
         rule = self.rule
         if warn:
@@ -111,7 +114,8 @@ class FittedDetector:
         from .explain.acceptance import are_accepted
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        scores = anomaly_scores(self.prepared, table, jobs)
+        if scores is None:
+            scores = anomaly_scores(self.prepared, table, jobs)
         return rule.with_accepted(are_accepted(self.prepared, table, scores, rule, jobs))
 
     # --- Accepting -------------------------------------------------------------------------
@@ -196,8 +200,8 @@ class FittedDetector:
 
     def decision_function(self, X: Any, segments: Any = None) -> Scores:
         """Signed distance of `score_samples` to the threshold (rows,); negative for outliers."""
-        scores = self.score_samples(X)
-        return scores + self._rule_for(X, segments).threshold
+        scores = self.anomaly_score(X)
+        return self._rule_for(X, segments, scores=scores).threshold - scores
 
     def predict(self, X: Any, segments: Any = None) -> NDArray[np.int64]:
         """Labels (rows,): −1 for outliers (p ≤ `false_positive_rate`), +1 for inliers."""
@@ -220,7 +224,8 @@ class FittedDetector:
             frame of features to weights (rows,), or "estimate" to find them from `X`, which should
             then have few anomalies. Weighted conformal p-values are valid for known weights.
         """
-        scores, rule = self.anomaly_score(X), self._rule_for(X, segments)
+        scores = self.anomaly_score(X)
+        rule = self._rule_for(X, segments, scores=scores)
         if weights is None:
             return thresholds.p_values(rule, scores)
         from .decide.shift import weighted_p_values
@@ -264,7 +269,7 @@ class FittedDetector:
         rate = check_real("false_discovery_rate", false_discovery_rate, above=0.0, below=1.0)
         sure = check_real("confidence", confidence, above=0.0, below=1.0)
         scores = self.anomaly_score(X)
-        rule = replace(self._rule_for(X, segments, warn=False), confidence=None)
+        rule = replace(self._rule_for(X, segments, False, scores), confidence=None)
         return select_rows(rule, scores, rate, method, sure, index_of(X))
 
     def drift(self, X: Any, level: float = 0.01, *, segments: Any = None) -> Drift:
@@ -296,9 +301,9 @@ class FittedDetector:
 
         level = check_real("level", level, above=0.0, below=1.0)
         table = self._read(X)
-        rule = self._rule_for(X, segments, warn=False)
-        jobs = resolve_jobs(self.n_jobs)
-        return find_drift(self.prepared, table, self._scores(table), rule, level, jobs)
+        scores = self._scores(table)
+        rule = self._rule_for(X, segments, False, scores)
+        return find_drift(self.prepared, table, scores, rule, level, resolve_jobs(self.n_jobs))
 
     def reconstruct(self, X: Any) -> Scores:
         """Reconstructed rows in original units (rows, features)."""

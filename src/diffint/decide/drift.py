@@ -16,6 +16,7 @@ from ..core.flag_rule import FlagRule
 from ..core.formatting import counted
 from ..core.model import FittedModel
 from ..score.prepared import PreparedModel
+from ..tables.training_table import TrainingTableSearch
 from .drift_dictionary import Dictionary, build_dictionary
 from .drift_summary import FeatureShift, describe
 from .permutation_test import MaxTest, compare_means, equal_chances
@@ -48,6 +49,8 @@ class Drift:
     explained: pairs of features that moved and the share of rows that would be flagged if these,
         and those before them, had the values that they had in training.
     grouped: whether training rows come in groups, so that p-values may be too small.
+    training_rows: whether these are rows that the model was trained on, or such are among them;
+        the score, which is too low for these, is not compared.
     """
 
     p_value: float
@@ -61,6 +64,7 @@ class Drift:
     expected_share: float
     explained: tuple[tuple[str, float], ...]
     grouped: bool = False
+    training_rows: bool = False
 
     @property
     def drifted(self) -> bool:
@@ -157,16 +161,16 @@ def find_drift(
     rule: FlagRule,
     level: float,
     n_jobs: int = 1,
-    counts: tuple[int, int] | None = None,
+    whole: WholeTable | None = None,
 ) -> Drift:
     """Compare new rows with the stored calibration rows. x: (rows, features); scores: (rows,)
 
-    rule: which of the rows are flagged; counts: the numbers of rows and of flagged rows, if these
-    are only some of the rows, drawn at random.
+    rule: which of the rows are flagged; whole: what is known of all rows, if these are only some of
+    them, drawn at random.
     """
     model, calibration = prepared.model, prepared.model.calibration
     check_comparable(model)
-    n_rows, n_flagged = counts or (len(x), int(rule.flagged(scores).sum()))
+    n_rows, n_flagged, training_rows = whole or _whole_table(model, x, scores, rule)
     if n_rows < FEWEST_ROWS:
         raise InputError(f"drift needs at least {FEWEST_ROWS} rows; there are only {n_rows}")
     stored = calibration.sample
@@ -175,7 +179,7 @@ def find_drift(
         some = np.sort(rng.choice(len(x), rows_to_compare(model), replace=False))
         x, scores, rule = x[some], scores[some], rule.take(some)
     new = x.astype(np.float64)
-    compared = _compared_columns(model, stored, new, scores)
+    compared = _compared_columns(model, stored, new, None if training_rows else scores)
     found = compare_rows(compared, len(stored), calibration.kind != "holdout", level, rng)
     explained: list[tuple[str, float]] = []
     if found.p_value <= level and n_flagged > rule.rate * n_rows:
@@ -199,7 +203,22 @@ def find_drift(
         expected_share=rule.rate,
         explained=tuple(explained),
         grouped=calibration.grouped,
+        training_rows=training_rows,
     )
+
+
+def _whole_table(model: FittedModel, x: NDArray[Any], scores: Array, rule: FlagRule) -> WholeTable:
+    search = TrainingTableSearch(model)
+    search.add(x)
+    return WholeTable(len(x), int(rule.flagged(scores).sum()), search.found)
+
+
+class WholeTable(NamedTuple):
+    """What is known of all rows; training_rows: whether the model was trained on some of them."""
+
+    n_rows: int
+    n_flagged: int
+    training_rows: bool
 
 
 class Columns(NamedTuple):
@@ -242,11 +261,13 @@ def compare_rows(
     return Comparison(p_value, shifts, test.critical(level))
 
 
-def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Array) -> Columns:
+def _compared_columns(
+    model: FittedModel, stored: Array, new: Array, scores: Array | None
+) -> Columns:
     """All features but those that the fit ignored and those of times, and the score.
 
-    Rows of another time always have other times. The score takes part only if the scores of stored
-    rows are comparable: those by fewer members are not.
+    Rows of another time always have other times. The score takes part only if it is given and the
+    scores of stored rows are comparable: those by fewer members are not.
     """
     times = {feature for name, time in model.kinds.times.items() for feature in time.features(name)}
     chosen = [
@@ -259,7 +280,7 @@ def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Arr
     names = [model.feature_names[j] for j in chosen]
     columns = [_pooled(stored[:, j], new[:, j]) for j in chosen]
     alone = []
-    if model.calibration.kind == "holdout":
+    if scores is not None and model.calibration.kind == "holdout":
         alone.append(len(names))
         names.append(SCORE)
         columns.append(np.concatenate([model.calibration.sample_scores, scores]))

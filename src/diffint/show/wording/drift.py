@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 _MOST_SHIFTS = 3
 _SMALLEST_SHOWN = 0.001  # p-value
 _LESS = 0.8  # of the flagged share, above which nothing is explained
+TRAINING_ROWS = (
+    "The model was trained on these rows or on some of them: their scores are too low to be "
+    "compared."
+)
 _ALIKE = 0.02  # difference of flagged shares that is not worth another feature
 
 
 def drift_text(drift: Drift) -> str:
     """``The population has moved (p < 0.001). temp moved from 35.1 to 79 (median; +2.9 sd). …``"""
-    return " ".join([*_verdict(drift), _flags(drift)])
+    trained_on = [TRAINING_ROWS] if drift.training_rows else []
+    return " ".join([*_verdict(drift), *trained_on, flags_text(drift)])
 
 
 def p_text(p_value: float) -> str:
@@ -84,7 +89,7 @@ def _deviations(shift: FeatureShift) -> str:
     return f"; {'+' if size > 0 else '−'}{number(abs(size), 2)} sd" if size == size else ""
 
 
-def _flags(drift: Drift) -> str:
+def flags_text(drift: Drift) -> str:
     """How many rows are flagged, and how many would be if features were as in training."""
     now = f"{percent(drift.flagged_share)} of the rows are flagged"
     now = f"{now[0].upper()}{now[1:]}, {percent(drift.expected_share)} expected"
