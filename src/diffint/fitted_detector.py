@@ -468,25 +468,28 @@ class FittedDetector:
         -------
         path : Path
         """
-        return self._report(X, path, max_rows, kept, self._rule_for(X, segments))
-
-    def _report(self, X: Any, path: Any, max_rows: int, kept: Any, rule: FlagRule) -> Path:
+        from .decide.drift import LEVEL, find_drift, is_comparable
         from .show.report.writing import scored_rows, write_page
         from .tables.atomic_write import check_not_an_input
 
         check_not_an_input(path, file_of(X), self._model_file, self._table_file)
         max_rows, table = check_count(max_rows, "rows"), self._read(X)
+        scores, jobs = self._scores(table), resolve_jobs(self.n_jobs)
+        rule, drift = self._rule_for(X, segments, scores=scores), None
+        if is_comparable(self.model_, len(table)):
+            drift = find_drift(self.prepared, table, scores, rule, LEVEL, jobs)
         scored = scored_rows(
             self.model_,
             self._features_of(X),
             table,
-            self._scores(table),
+            scores,
             rule,
             max_rows,
             kept,
             Path(path).stem,
+            drift,
         )
-        return write_page(self.prepared, scored, path, rule, resolve_jobs(self.n_jobs))
+        return write_page(self.prepared, scored, path, rule, jobs)
 
 
 def file_of(table: Any) -> str | os.PathLike[str] | None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..decide.drift import Drift
     from ..estimator import DiffInt
 
-DEFAULT_LEVEL = 0.01
 MOST_PARTS = 200  # values of a column that have verdicts of their own
 NO_VALUE = "(missing)"
 
@@ -73,7 +72,7 @@ def drift(
 
     Example: diffint drift payments.diffint new.csv
     """
-    from ..decide.drift import FEWEST_ROWS, check_comparable
+    from ..decide.drift import FEWEST_ROWS, LEVEL, check_comparable
 
     if level is not None:
         level = check_real("--level", level, above=0.0, below=1.0)
@@ -84,7 +83,7 @@ def drift(
             raise InputError(f"{given} cannot be combined with --monitor; leave one of them out")
         _watch(model, table, monitor, level, how, jobs, as_json)
         return
-    level = DEFAULT_LEVEL if level is None else level
+    level = LEVEL if level is None else level
     detector = load_detector(model, jobs, fpr, table)
     check_comparable(detector.model_)
     with open_table(table, how) as file:
@@ -117,8 +116,8 @@ def drift_of(
     detector: DiffInt,
     sample: RandomRows,
     training_rows: bool,
-    level: float = DEFAULT_LEVEL,
-    jobs: int = -1,
+    level: float,
+    jobs: int,
 ) -> Drift:
     """Whether the rows of a stream have moved, by a sample of them.
 

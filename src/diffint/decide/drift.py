@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LEVEL = 0.01
 SCORE = "(score)"
 FEWEST_ROWS = 20
 MOST_ROWS = 5_000  # new rows that are compared; more would show only shifts that do not matter
@@ -147,6 +148,17 @@ def check_comparable(model: FittedModel) -> None:
             f"the model stores only {counted(n_stored, 'calibration row')}, but drift needs at "
             f"least {FEWEST_ROWS}; fit on more rows or fewer columns"
         )
+    if not _compared_features(model):
+        raise InputError("the model has only columns of times, which drift does not compare")
+
+
+def is_comparable(model: FittedModel, n_rows: int) -> bool:
+    """Whether so many rows can be compared with those of a model."""
+    try:
+        check_comparable(model)
+    except InputError:
+        return False
+    return n_rows >= FEWEST_ROWS
 
 
 def rows_to_compare(model: FittedModel) -> int:
@@ -264,19 +276,9 @@ def compare_rows(
 def _compared_columns(
     model: FittedModel, stored: Array, new: Array, scores: Array | None
 ) -> Columns:
-    """All features but those that the fit ignored and those of times, and the score.
-
-    Rows of another time always have other times. The score takes part only if it is given and the
-    scores of stored rows are comparable: those by fewer members are not.
-    """
-    times = {feature for name, time in model.kinds.times.items() for feature in time.features(name)}
-    chosen = [
-        j
-        for j, name in enumerate(model.feature_names)
-        if name not in times
-        and model.features.missing_share[j] < 1.0
-        and model.categories.get(j) != ()
-    ]
+    """The features, and the score if it is given and the scores of stored rows are comparable:
+    those by fewer members are not."""
+    chosen = _compared_features(model)
     names = [model.feature_names[j] for j in chosen]
     columns = [_pooled(stored[:, j], new[:, j]) for j in chosen]
     alone = []
@@ -284,10 +286,20 @@ def _compared_columns(
         alone.append(len(names))
         names.append(SCORE)
         columns.append(np.concatenate([model.calibration.sample_scores, scores]))
-    if not names:
-        raise InputError("the model has only columns of times, which drift does not compare")
     values = {k: model.categories[j] for k, j in enumerate(chosen) if j in model.categories}
     return Columns(names, np.column_stack(columns), values, alone)
+
+
+def _compared_features(model: FittedModel) -> list[int]:
+    """All features but those that the fit ignored and those of times: new rows have new ones."""
+    times = {feature for name, time in model.kinds.times.items() for feature in time.features(name)}
+    return [
+        j
+        for j, name in enumerate(model.feature_names)
+        if name not in times
+        and model.features.missing_share[j] < 1.0
+        and model.categories.get(j) != ()
+    ]
 
 
 def _pooled(stored: Array, new: Array) -> Array:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_SHIFTS = 3
 _SMALLEST_SHOWN = 0.001  # p-value
 _LESS = 0.8  # of the flagged share, above which nothing is explained
+_SHARES = {MISSING: "missing values"}
 TRAINING_ROWS = (
     "The model was trained on these rows or on some of them: their scores are too low to be "
     "compared."
@@ -76,12 +77,24 @@ def shift_text(shift: FeatureShift) -> str:
 
 def change_text(shift: FeatureShift) -> str:
     """``median 35.1 → 79``: what has changed, without the name of the feature"""
+    what = measure_text(shift).removeprefix("share of ")
+    return f"{what} {' → '.join(values_text(shift))}"
+
+
+def measure_text(shift: FeatureShift) -> str:
+    """``median``, ``share of Oslo``, ``rank correlation with age``: what was measured"""
     if shift.measure == "share":
-        what = shown_name(shift.value) if shift.value else shift.kind
-        return f"{what} {percent(shift.was)} → {percent(shift.now)}"
+        what = shown_name(shift.value) if shift.value else _SHARES.get(shift.kind, shift.kind)
+        return f"share of {what}"
+    return f"{shift.measure} {shown_name(shift.kind)}" if shift.is_relation else shift.measure
+
+
+def values_text(shift: FeatureShift) -> tuple[str, str]:
+    """What was measured before, and now."""
+    if shift.measure == "share":
+        return percent(shift.was), percent(shift.now)
     was, now = distinct_numbers(shift.was, shift.now)
-    other = f" {shown_name(shift.kind)}" if shift.is_relation else ""
-    return f"{shift.measure}{other} {was} → {now}"
+    return was, now
 
 
 def _deviations(shift: FeatureShift) -> str:
