@@ -232,7 +232,8 @@ class FittedDetector:
 
         if self.model_.calibration.segment_names:
             raise InputError("weights cannot be combined with segments")
-        return weighted_p_values(self.model_, self._read(X), scores, weights, rule.rate)
+        found = weighted_p_values(self.model_, self._read(X), scores, weights, rule.rate)
+        return found if rule.accepted is None else np.where(rule.accepted, 1.0, found)
 
     def select(
         self,

@@ -320,6 +320,24 @@ def test_detectors_that_cannot_be_used(rows, saved):
         AlertStream(trained)
 
 
+def test_accepted_rows_are_passed_over(tmp_path):
+    """Also if they are accepted after the stream began."""
+    normal = np.random.default_rng(0).normal(size=(2000, 3))
+    detector = DiffInt(**QUICK, calibration="holdout").fit(normal)
+    odd = [0.0, 0.0, 30.0]
+    batch = np.vstack([np.zeros((5, 3)), [odd, odd]])
+    plain, stream = AlertStream(detector), AlertStream(detector)
+    assert list(np.flatnonzero(plain.select(batch))) == [5, 6]
+    detector.accept([odd])
+    assert not stream.select(batch).any()
+    assert not detector.select(batch).selected.any()
+    assert stream.n_rows == 7
+    stream.save(tmp_path / "stream.json")
+    detector.withdraw([0])
+    assert AlertStream.load(tmp_path / "stream.json", detector).select([odd]).all()
+    assert stream.select([odd]).all()
+
+
 def test_a_detector_that_is_fitted_again(rows):
     detector = DiffInt(**QUICK).fit(rows)
     stream = AlertStream(detector)

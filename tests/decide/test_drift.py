@@ -169,6 +169,31 @@ def test_the_score_is_compared_if_it_can_be(detector, held_out, new):
     assert "The score moved from" in found.text()
 
 
+def test_the_score_of_training_rows_is_not_compared(held_out, new):
+    """It is lower than that of rows that were left out of training."""
+    train = rows_of(np.random.default_rng(0), 4000)
+    single_precision = train.astype(dict.fromkeys("abcde", np.float32))
+    for rows in (train, train[:1000], pd.concat([new, train]), single_precision):
+        found = held_out.drift(rows)
+        assert found.training_rows
+        assert "(score)" not in found.features
+        assert "The model was trained on these rows or on some of them" in found.text()
+        assert json.loads(found.to_json())["training_rows"]
+    assert not held_out.drift(train).drifted
+    for rows in (new, pd.concat([new, train[:20]])):
+        assert not held_out.drift(rows).training_rows
+        assert "trained on" not in held_out.drift(rows).text()
+
+
+def test_new_rows_that_equal_training_rows_by_chance():
+    rng = np.random.default_rng(0)
+    for n_values in (3, 8, 40):
+        train = rng.integers(n_values, size=(4000, 3))
+        detector = DiffInt(**{**QUICK, "epochs": 1}, calibration="holdout").fit(train)
+        for n_rows in (50, 1000, 20_000):
+            assert not detector.drift(rng.integers(n_values, size=(n_rows, 3))).training_rows
+
+
 def test_a_few_anomalies_are_no_drift(detector):
     for seed in range(10):
         new = rows_of(np.random.default_rng(seed), 1000)

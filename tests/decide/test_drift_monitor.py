@@ -406,6 +406,20 @@ def test_detectors_that_cannot_be_used(rows, saved):
         DriftMonitor(DiffInt(**QUICK, calibration="holdout").fit(rows[:30]))
 
 
+def test_accepting_rows_changes_nothing(tmp_path):
+    detector = DiffInt(**SETTINGS).fit(draw(1_000, 0))
+    expected, monitor = DriftMonitor(detector), DriftMonitor(detector)
+    odd = draw(10, 1) + np.array([50.0, 0.0, 0.0, 0.0])
+    expected.update(odd)
+    monitor.save(tmp_path / "m.json")
+    detector.accept(odd)
+    assert (detector.predict(odd) == 1).all()
+    assert monitor.update(odd) == expected.state
+    assert DriftMonitor.update_file(tmp_path / "m.json", detector, odd) == expected.state
+    detector.withdraw([0])
+    monitor.update(odd)
+
+
 def test_a_detector_that_is_fitted_again(rows):
     detector = DiffInt(**QUICK).fit(rows)
     monitor = DriftMonitor(detector)

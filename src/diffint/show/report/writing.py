@@ -38,7 +38,8 @@ def scored_rows(
 ) -> ScoredTable:
     """A table with its flagged rows, named by its index.
 
-    table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns; drift: of all rows
+    table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns;
+    drift: of all rows
     """
     flagged = np.flatnonzero(rule.flagged(scores))
     shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
