@@ -469,6 +469,18 @@ class FittedDetector:
         -------
         path : Path
         """
+        return self._report(X, path, max_rows, kept, None, segments)
+
+    def _report(
+        self,
+        X: Any,
+        path: Any,
+        max_rows: int,
+        kept: Any,
+        rule: FlagRule | None,
+        segments: Any = None,
+    ) -> Path:
+        """`report`, by another rule than the detector's if one is given."""
         from .decide.drift import LEVEL, find_drift, is_comparable
         from .show.report.writing import scored_rows, write_page
         from .tables.atomic_write import check_not_an_input
@@ -476,7 +488,7 @@ class FittedDetector:
         check_not_an_input(path, file_of(X), self._model_file, self._table_file)
         max_rows, table = check_count(max_rows, "rows"), self._read(X)
         scores, jobs = self._scores(table), resolve_jobs(self.n_jobs)
-        rule, drift = self._rule_for(X, segments, scores=scores), None
+        rule, drift = rule or self._rule_for(X, segments, scores=scores), None
         if is_comparable(self.model_, len(table)):
             drift = find_drift(self.prepared, table, scores, rule, LEVEL, jobs)
         scored = scored_rows(

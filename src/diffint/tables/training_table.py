@@ -64,9 +64,9 @@ def _keys(rows: NDArray[Any]) -> NDArray[np.uint64]:
         rough = np.asarray(rows, dtype=np.float32)  # as a table may have been read in float32
     same = np.where(np.isnan(rough), np.float32(np.nan), rough) + np.float32(0.0)
     bits = np.ascontiguousarray(same).view(np.uint32).astype(np.uint64)
-    factors = np.random.default_rng(0).integers(2**64, size=bits.shape[1], dtype=np.uint64)
+    factors = np.random.default_rng(0).integers(2**64, size=(bits.shape[1],), dtype=np.uint64)
     keys = np.zeros(len(bits), dtype=np.uint64)
-    for column, factor in zip(bits.T, factors | np.uint64(1), strict=True):
-        keys += column * factor
+    for j in range(bits.shape[1]):
+        keys += bits[:, j] * (factors[j] | np.uint64(1))
         keys ^= keys >> np.uint64(29)
     return keys
