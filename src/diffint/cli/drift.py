@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -87,16 +88,17 @@ def drift(
     detector = load_detector(model, jobs, fpr, table)
     check_comparable(detector.model_)
     with open_table(table, how) as file:
-        parts, training_rows = _read_parts(detector, file, by, jobs)
+        parts = _read_parts(detector, file, by, jobs)
         name = file.name
-    enough = {value: part for value, part in parts.items() if part.n_rows >= FEWEST_ROWS}
+    enough = {value: part for value, part in parts.items() if part.sample.n_rows >= FEWEST_ROWS}
     if not enough:
-        most = max((part.n_rows for part in parts.values()), default=0)
+        most = max((part.sample.n_rows for part in parts.values()), default=0)
         which = "" if by is None else f" for a value of {by!r}"
         raise InputError(f"drift needs at least {FEWEST_ROWS} rows{which}; {name} has only {most}")
     found: dict[str, Drift] = {}
     for value, part in enough.items():
-        found[value] = drift_of(detector, part, training_rows, level / len(enough), jobs)
+        each = level / len(enough)
+        found[value] = drift_of(detector, part.sample, part.training_rows, each, jobs)
     if by is None:
         (only,) = found.values()
         say_json(only.to_dict()) if as_json else say(only.text())
@@ -158,32 +160,36 @@ def _watch(
         raise typer.Exit(1)
 
 
-def _said(found: Drift | None, part: RandomRows) -> str:
-    return f"too few rows ({part.n_rows})." if found is None else found.text()
+def _said(found: Drift | None, part: _Part) -> str:
+    return f"too few rows ({part.sample.n_rows})." if found is None else found.text()
 
 
-def _as_json(found: Drift | None, part: RandomRows) -> dict[str, Any]:
+def _as_json(found: Drift | None, part: _Part) -> dict[str, Any]:
     if found is None:
-        return {"drifted": None, "n_rows": part.n_rows, "text": "too few rows"}
+        return {"drifted": None, "n_rows": part.sample.n_rows, "text": "too few rows"}
     return found.to_dict()
 
 
-def _read_parts(
-    detector: DiffInt, file: TableFile, by: str | None, jobs: int
-) -> tuple[dict[str, RandomRows], bool]:
-    """The rows of a file by the values of a column, in the order of the file.
+@dataclass
+class _Part:
+    """The rows of one value: a sample, and whether the model was trained on them."""
 
-    Also whether the model was trained on some of them.
-    """
+    sample: RandomRows
+    search: TrainingTableSearch
+    training_rows: bool = False
+
+
+def _read_parts(detector: DiffInt, file: TableFile, by: str | None, jobs: int) -> dict[str, _Part]:
+    """The rows of a file by the values of a column, in the order of the file."""
     from ..decide.drift import rows_to_compare
 
     if by is not None:
         check_columns(file, [by], "--by names")
     rng, limit = np.random.default_rng(0), rows_to_compare(detector.model_)
-    parts: dict[str, RandomRows] = {}
-    search = TrainingTableSearch(detector.model_)
+    parts: dict[str, _Part] = {}
+    every = TrainingTableSearch(detector.model_)
     for batch in scored_batches(detector, file, None, jobs, keep=[] if by is None else [by]):
-        search.add(batch.values)
+        every.add(batch.values)
         values = np.full(len(batch.scores), "", dtype=object)
         if by is not None:
             values[:] = [cell_text(cell).strip() or NO_VALUE for cell in batch.kept[by]]
@@ -195,5 +201,10 @@ def _read_parts(
             )
         for value in dict.fromkeys(values):
             own = np.flatnonzero(values == value)
-            parts.setdefault(value, RandomRows(limit)).add(batch.take(own), keys[own])
-    return parts, search.found
+            if value not in parts:
+                parts[value] = _Part(RandomRows(limit), TrainingTableSearch(detector.model_))
+            parts[value].sample.add(batch.take(own), keys[own])
+            parts[value].search.add(batch.values[own])
+    for part in parts.values():
+        part.training_rows = every.found_all or part.search.found
+    return parts

@@ -34,6 +34,7 @@ FEWEST_ROWS = 20
 MOST_ROWS = 5_000  # new rows that are compared; more would show only shifts that do not matter
 _MOST_PER_STORED = 10  # new rows for each stored one, beyond which more say nothing
 _MOST_RESTORED = 5  # features whose former distributions are tried
+_MOSTLY = 0.5
 _NEARLY = 0.999  # of the largest statistic: then the plainer kind of shift is named
 
 
@@ -48,7 +49,8 @@ class Drift:
         calibration rows.
     flagged_share: of the new rows; expected_share: of rows like the training rows, at most.
     explained: pairs of features that moved and the share of rows that would be flagged if these,
-        and those before them, had the values that they had in training.
+        and those before them, had the values that they had in training. Columns of times come
+        first, if most rows are of another time than the stored ones.
     grouped: whether training rows come in groups, so that p-values may be too small.
     training_rows: whether these are rows that the model was trained on, or such are among them;
         the score, which is too low for these, is not compared.
@@ -194,7 +196,7 @@ def find_drift(
     compared = _compared_columns(model, stored, new, None if training_rows else scores)
     found = compare_rows(compared, len(stored), calibration.kind != "holdout", level, rng)
     explained: list[tuple[str, float]] = []
-    if found.p_value <= level and n_flagged > rule.rate * n_rows:
+    if n_flagged > rule.rate * n_rows:
         moved = [
             shift for shift in found.shifts if shift.p_value <= level and shift.feature != SCORE
         ]
@@ -276,18 +278,28 @@ def compare_rows(
 def _compared_columns(
     model: FittedModel, stored: Array, new: Array, scores: Array | None
 ) -> Columns:
-    """The features, and the score if it is given and the scores of stored rows are comparable:
-    those by fewer members are not."""
+    """The features, and the score if it is given and comparable with that of stored rows.
+
+    Scores by fewer members are not, and a score with times in it moves by itself.
+    """
     chosen = _compared_features(model)
     names = [model.feature_names[j] for j in chosen]
     columns = [_pooled(stored[:, j], new[:, j]) for j in chosen]
     alone = []
-    if scores is not None and model.calibration.kind == "holdout":
+    if scores is not None and model.calibration.kind == "holdout" and not model.kinds.times:
         alone.append(len(names))
         names.append(SCORE)
         columns.append(np.concatenate([model.calibration.sample_scores, scores]))
     values = {k: model.categories[j] for k, j in enumerate(chosen) if j in model.categories}
     return Columns(names, np.column_stack(columns), values, alone)
+
+
+def _are_other_days(new: Array, stored: Array) -> bool:
+    """Whether most of the new days are before or after all stored ones. (rows,) each"""
+    known = stored[~np.isnan(stored)]
+    if not len(known):
+        return False
+    return bool(((new <= known.min()) | (new >= known.max())).mean() > _MOSTLY)
 
 
 def _compared_features(model: FittedModel) -> list[int]:
@@ -367,10 +379,16 @@ def _restored(
 ) -> Iterator[tuple[str, Array]]:
     """The new rows with one feature after the other as it was in training. → name, rows"""
     stored, rows = model.calibration.sample, new.copy()
+    for name, time in model.kinds.times.items():
+        # Times are not compared, but rows of another time may be flagged for it.
+        own = [model.feature_names.index(feature) for feature in time.features(name)]
+        if _are_other_days(new[:, own[-1]], stored[:, own[-1]]):
+            rows[:, own] = as_in_similar_rows(rows, stored, own, set(model.categories))
+            yield name, rows
     for shift in moved:
         j = model.feature_names.index(shift.feature)
         if shift.is_relation:
-            rows[:, j] = as_in_similar_rows(rows, stored, j, set(model.categories))
+            rows[:, [j]] = as_in_similar_rows(rows, stored, [j], set(model.categories))
         elif j in model.categories:
             rows[:, j] = with_former_values(rows[:, j], stored[:, j], rng)
         else:

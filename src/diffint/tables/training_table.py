@@ -42,9 +42,14 @@ class TrainingTableSearch:
             np.add.at(self._found, at[self._single[at] == keys], 1)
 
     @property
+    def found_all(self) -> bool:
+        """Whether the rows are the training table."""
+        return self._seen.hexdigest() == self._training.fingerprint
+
+    @property
     def found(self) -> bool:
         """Whether the rows are the training table, contain most of it, or are mostly from it."""
-        if self._seen.hexdigest() == self._training.fingerprint:
+        if self.found_all:
             return True
         n_found = int((self._found == 1).sum())
         # Where new rows equal stored ones by chance, as in a table of a few categories, at most
