@@ -146,6 +146,12 @@ def test_rows_that_are_not_flagged_need_not_be_accepted(detector):
         assert len(detector.accept(calm)) == 0
 
 
+def test_a_row_that_is_given_twice_is_accepted_once(detector):
+    rows = kind(3, 1)
+    assert len(detector.accept(pd.concat([rows, rows]))) == 3
+    assert len(detector.withdraw([])) == 3
+
+
 @pytest.mark.parametrize("wrong", [[0], 5, "a", [-1], [0.5]])
 def test_wrong_numbers_to_withdraw(detector, wrong):
     with pytest.raises(InputError, match="there are 0"):

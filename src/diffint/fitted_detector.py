@@ -153,10 +153,10 @@ class FittedDetector:
         """Take back what was accepted. accepted: index labels of the frame `accepted`"""
         places = np.atleast_1d(np.asarray(accepted))
         known = np.arange(len(self.model_.accepted))
-        if places.dtype.kind not in "iu" or not np.isin(places, known).all():
+        if places.size and (places.dtype.kind not in "iu" or not np.isin(places, known).all()):
+            numbers = f"from 0 to {len(known) - 1}; " if len(known) else ""
             raise InputError(
-                f"withdraw takes numbers of accepted rows, from 0 to {len(known) - 1}; there are "
-                f"{len(known)}"
+                f"withdraw takes numbers of accepted rows, {numbers}there are {len(known)}"
             )
         remaining = self.model_.accepted.without(places)
         self._set_model(replace(self.model_, called_normal=remaining if len(remaining) else None))
@@ -281,7 +281,8 @@ class FittedDetector:
         and, with calibration="holdout", the score. All functions are bounded, so that a few
         anomalies are no drift. The p-values are from permutations of the rows: exact if rows are
         exchangeable, that is, independent. Copies and rows that belong together make them too
-        small. Features of times are not compared, as new rows always have new ones.
+        small. Features of times, and a score with times in it, are not compared, as new rows
+        always have new ones.
 
         Parameters
         ----------
@@ -298,9 +299,11 @@ class FittedDetector:
             `drifted`, `p_value`, `features` (the one that moved most first), `to_frame()`,
             `explained` (share of flagged rows if features were as in training), `text()`, `plot()`.
         """
-        from .decide.drift import find_drift
+        from .decide.drift import check_enough_rows, find_drift
 
         level = check_real("level", level, above=0.0, below=1.0)
+        check_is_fitted(self, "model_")
+        check_enough_rows(X)
         table = self._read(X)
         scores = self._scores(table)
         rule = self._rule_for(X, segments, False, scores)

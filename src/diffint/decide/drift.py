@@ -21,6 +21,7 @@ from .drift_dictionary import Dictionary, build_dictionary
 from .drift_summary import FeatureShift, describe
 from .permutation_test import MaxTest, compare_means, equal_chances
 from .restored import as_in_similar_rows, with_former_numbers, with_former_values
+from .streams import is_empty
 
 if TYPE_CHECKING:
     import pandas
@@ -141,9 +142,10 @@ def check_comparable(model: FittedModel) -> None:
     """Raise an error if a model does not store enough rows to compare new ones with."""
     n_stored = len(model.calibration.sample)
     if n_stored == 0:
+        setting = "kept_rows" if model.calibration.held_out else "calibration"
         raise InputError(
-            "the model stores no calibration rows to compare new rows with; fit with "
-            "kept_rows='auto'"
+            f"the model stores no calibration rows to compare new rows with; fit with "
+            f"{setting}='auto'"
         )
     if n_stored < FEWEST_ROWS:
         raise InputError(
@@ -161,6 +163,17 @@ def is_comparable(model: FittedModel, n_rows: int) -> bool:
     except InputError:
         return False
     return n_rows >= FEWEST_ROWS
+
+
+def check_enough_rows(table: Any) -> None:
+    """Raise an error if a table of any kind has no rows: the reader's would speak of samples."""
+    if is_empty(table):
+        _check_enough(0)
+
+
+def _check_enough(n_rows: int) -> None:
+    if n_rows < FEWEST_ROWS:
+        raise InputError(f"drift needs at least {FEWEST_ROWS} rows; there are only {n_rows}")
 
 
 def rows_to_compare(model: FittedModel) -> int:
@@ -185,8 +198,7 @@ def find_drift(
     model, calibration = prepared.model, prepared.model.calibration
     check_comparable(model)
     n_rows, n_flagged, training_rows = whole or _whole_table(model, x, scores, rule)
-    if n_rows < FEWEST_ROWS:
-        raise InputError(f"drift needs at least {FEWEST_ROWS} rows; there are only {n_rows}")
+    _check_enough(n_rows)
     stored = calibration.sample
     rng = np.random.default_rng([len(stored), n_rows, x.shape[1]])
     if len(x) > rows_to_compare(model):
@@ -294,6 +306,18 @@ def _compared_columns(
     return Columns(names, np.column_stack(columns), values, alone)
 
 
+def _is_stuck(new: Array, stored: Array) -> bool:
+    """Whether most new numbers are equal, and stored ones were not: they have no ranks to keep."""
+    most, before = _largest_share(new), _largest_share(stored)
+    return most > max(_MOSTLY, 2.0 * before)
+
+
+def _largest_share(x: Array) -> float:
+    """The share of the most common value among those that are there. (rows,)"""
+    _, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    return float(counts.max() / counts.sum()) if len(counts) else 0.0
+
+
 def _are_other_days(new: Array, stored: Array) -> bool:
     """Whether most of the new days are before or after all stored ones. (rows,) each"""
     known = stored[~np.isnan(stored)]
@@ -387,10 +411,11 @@ def _restored(
             yield name, rows
     for shift in moved:
         j = model.feature_names.index(shift.feature)
-        if shift.is_relation:
+        is_number = j not in model.categories
+        if shift.is_relation or (is_number and _is_stuck(rows[:, j], stored[:, j])):
             rows[:, [j]] = as_in_similar_rows(rows, stored, [j], set(model.categories))
-        elif j in model.categories:
-            rows[:, j] = with_former_values(rows[:, j], stored[:, j], rng)
-        else:
+        elif is_number:
             rows[:, j] = with_former_numbers(rows[:, j], stored[:, j], rng)
+        else:
+            rows[:, j] = with_former_values(rows[:, j], stored[:, j], rng)
         yield shift.feature, rows
