@@ -223,6 +223,9 @@ def test_monitor_files_that_cannot_be_used(watch, run, folder, tmp_path):
         done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", wrong)
         assert done.code == 2
         assert "also an input and would be overwritten" in done.err
+    done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", "-")
+    assert done.code == 2
+    assert "needs the name of a file" in done.err
     done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", tmp_path / "no/m")
     assert done.code == 2
     assert "does not exist" in done.err

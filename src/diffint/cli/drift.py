@@ -146,6 +146,8 @@ def _watch(
     """Add the rows of a file to the monitor in a file, and say where it stands."""
     from ..decide.drift_monitor import DriftMonitor
 
+    if path == "-":
+        raise InputError("--monitor needs the name of a file; - is none")
     check_not_an_input(path, model, table)
     check_writable(path)
     detector = load_detector(model, jobs, None, table)
