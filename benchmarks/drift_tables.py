@@ -3,12 +3,12 @@
 Rows of real tables (ADBench, inliers only) are a smoothed bootstrap: rows drawn again from the
 inliers, with normal noise of 2 % of the standard deviation in columns of more than 20 values. So
 rows of a stream of any length are independent draws of one fixed distribution, the same for
-training rows and streams. Columns with fewer values become categories.
+training rows and streams. Columns with two to five values become categories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ REAL = (
     *("1_ALOI", "10_cover", "11_donors", "19_landsat", "22_magic.gamma", "28_pendigits"),
     *("30_satellite", "32_shuttle", "33_skin", "38_thyroid"),
 )
-_NOISE, _FEWEST_VALUES = 0.02, 20
+_NOISE, _FEWEST_VALUES = 0.02, 20  # of a column with noise
+_CATEGORY_VALUES = (2, 5)
 # A change of the spread is one if it moves enough cells by enough: a column with mostly one value
 # stays as it is. A correlation that is lost is a change if there was one.
 _MOVED_CELLS, _MOVED_BY = 0.2, 0.1  # share of cells, standard deviations
@@ -92,11 +93,22 @@ def inliers(path: Path) -> tuple[np.ndarray, np.ndarray, list[list[str] | None]]
     noise = _NOISE * x.std(axis=0)
     for j, column in enumerate(x.T):
         values = np.unique(column)
-        few = len(values) <= _FEWEST_VALUES
-        texts.append([f"v{k}" for k in range(len(values))] if few else None)
-        if few:
-            x[:, j], noise[j] = np.searchsorted(values, column), 0.0
+        is_category = _CATEGORY_VALUES[0] <= len(values) <= _CATEGORY_VALUES[1]
+        texts.append([f"v{k}" for k in range(len(values))] if is_category else None)
+        if is_category:
+            x[:, j] = np.searchsorted(values, column)
+        if len(values) <= _FEWEST_VALUES:
+            noise[j] = 0.0
     return x, noise, texts
+
+
+def as_frame(x: np.ndarray, texts: Sequence[list[str] | None]) -> pd.DataFrame:
+    """Rows with the texts of categories instead of their codes."""
+    frame = _frame(x)
+    for j, names in enumerate(texts):
+        if names is not None:
+            frame[f"x{j}"] = np.array(names)[x[:, j].astype(np.intp)]
+    return frame
 
 
 def draw(table: str, rng: np.random.Generator, n: int, folder: Path | None) -> pd.DataFrame:
@@ -107,11 +119,7 @@ def draw(table: str, rng: np.random.Generator, n: int, folder: Path | None) -> p
     assert folder is not None
     known, noise, texts = inliers(folder / f"{table}.npz")
     x = known[rng.integers(len(known), size=n)]
-    frame = _frame(x + noise * rng.normal(size=x.shape))
-    for j, names in enumerate(texts):
-        if names is not None:
-            frame[f"x{j}"] = np.array(names)[x[:, j].astype(np.intp)]
-    return frame
+    return as_frame(x + noise * rng.normal(size=x.shape), texts)
 
 
 # --- Changes -------------------------------------------------------------------------------------
@@ -142,7 +150,7 @@ def changeable(change: str, rows: pd.DataFrame) -> list[str]:
         related = numbers.corr("spearman").to_numpy() - np.eye(numbers.shape[1])
         strong = np.nan_to_num(np.abs(related)).max(axis=0, initial=0.0) > _FEWEST_CORRELATED
         return [str(name) for name in numbers.columns[strong]]
-    return [str(name) for name in numbers]
+    return [str(name) for name in numbers if numbers[name].nunique() > 1]
 
 
 def changed(frame: pd.DataFrame, change: str, feature: str, rng: np.random.Generator,
