@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import multiprocessing
 import os
 import sys
 import time
@@ -292,11 +293,13 @@ def main() -> None:
     lines = _read(runs)
     tables = options.tables or list(TABLES if options.adbench else SYNTHETIC)
     tasks = _tasks(tables, options, lines)
+    # Of the processes, which read this when they import NumPy: so they are spawned, not forked.
     os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    context = multiprocessing.get_context("spawn")
     is_new = not runs.exists()
     runs.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    with ProcessPoolExecutor(options.jobs) as pool, open(runs, "a", newline="") as file:
+    with ProcessPoolExecutor(options.jobs, context) as pool, open(runs, "a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         if is_new:
             writer.writeheader()
