@@ -17,7 +17,8 @@ seed share one.
   first is the one that changed; for a correlation, whether it is one of the first pair. If only the
   anomaly scores have moved at the alarm, batches of 100 rows follow until a feature is named.
   Features are those that can change like this: a spread must move a fifth of the cells by a tenth
-  of a standard deviation, and a correlation must have been above 0.5 (Spearman's).
+  of a standard deviation, and a correlation must have been above 0.5 (Spearman's), of columns in
+  which a fifth of the cells are not the most common value.
 - The same streams with a Kolmogorov–Smirnov test of every feature and, for some of them, MMD, of
   batches of 100 or 500 rows, at the same rate of false alarms over `--rows` rows
   (benchmarks/drift_rivals.py).

@@ -25,7 +25,8 @@ REAL = (
 _NOISE, _FEWEST_VALUES = 0.02, 20  # of a column with noise
 _CATEGORY_VALUES = (2, 5)
 # A change of the spread is one if it moves enough cells by enough: a column with mostly one value
-# stays as it is. A correlation that is lost is a change if there was one.
+# stays as it is. A correlation that is lost is a change if there was one, of columns in which
+# enough cells are not the most common value.
 _MOVED_CELLS, _MOVED_BY = 0.2, 0.1  # share of cells, standard deviations
 _FEWEST_CORRELATED = 0.5
 
@@ -147,9 +148,14 @@ def changeable(change: str, rows: pd.DataFrame) -> list[str]:
         share = ((SPREAD - 1) * away > _MOVED_BY * size(numbers)).mean()
         return [str(name) for name in numbers if share[name] >= _MOVED_CELLS]
     if change == "correlation":
-        related = numbers.corr("spearman").to_numpy() - np.eye(numbers.shape[1])
-        strong = np.nan_to_num(np.abs(related)).max(axis=0, initial=0.0) > _FEWEST_CORRELATED
-        return [str(name) for name in numbers.columns[strong]]
+        varied = [
+            name
+            for name in numbers
+            if (numbers[name] != numbers[name].mode().iloc[0]).mean() >= _MOVED_CELLS
+        ]
+        related = np.abs(numbers[varied].corr("spearman").to_numpy()) - np.eye(len(varied))
+        strong = related.max(axis=0, initial=0.0) > _FEWEST_CORRELATED
+        return [str(name) for name, is_strong in zip(varied, strong, strict=True) if is_strong]
     return [str(name) for name in numbers if numbers[name].nunique() > 1]
 
 
