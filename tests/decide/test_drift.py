@@ -372,3 +372,41 @@ def test_restored_values_have_the_former_distribution():
     codes, counts = np.unique(with_former_values(now, was, rng), return_counts=True)
     assert codes.tolist() == [0, 1, 2]
     np.testing.assert_allclose(counts / 400, np.bincount(was.astype(int)) / 1000, atol=0.06)
+
+
+def test_the_spread_of_a_number_that_is_mostly_one_value():
+    """The ranks of all values hardly change, those of the others do."""
+
+    def mostly_zero(seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(2_000, 3))
+        x[:, 2] = np.round(3 * x[:, 2]) * (rng.random(2_000) < 0.4)
+        return x
+
+    detector = DiffInt(**{**QUICK, "epochs": 2}).fit(mostly_zero(0))
+    for seed in (1, 2, 3):
+        new = mostly_zero(seed)[:1_000]
+        assert not detector.drift(new).drifted
+        new[:, 2] *= 1.5
+        found = detector.drift(new)
+        assert found.drifted
+        assert (found.shifts[0].feature, found.shifts[0].kind) == ("x2", "spread")
+
+
+def test_many_strong_pairs_do_not_displace_a_weaker_one():
+    """Of 50 features, 40 go together, whose pairs are more than all that are compared."""
+
+    def rows(n, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(n, 50))
+        x[:, :40] += 2 * rng.normal(size=(n, 1))
+        x[:, 40:] += rng.normal(size=(n, 5)).repeat(2, axis=1)
+        return x
+
+    stored = rows(800, 0)
+    for j in range(40, 50):
+        new = rows(400, j)
+        new[:, j] = np.random.default_rng(j).permutation(new[:, j])
+        pooled = np.concatenate([stored, new])
+        entries = build_dictionary(pooled, 800, {}, [], True, np.random.default_rng(j)).entries
+        assert (j - j % 2, j - j % 2 + 1) in {entry.features for entry in entries}

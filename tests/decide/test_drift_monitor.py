@@ -99,6 +99,18 @@ def test_a_change_of_a_correlation_alone_is_found(detector):
     assert "the correlation of x0 and x1" in state.text()
 
 
+def test_a_feature_that_lost_its_correlations_comes_before_those_it_was_correlated_with():
+    def related(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        return rng.normal(size=(n_rows, 1)) + 0.5 * rng.normal(size=(n_rows, 5))
+
+    detector = DiffInt(**SETTINGS).fit(related(3_000, 0))
+    for seed in range(10):
+        rows, j = related(600, 1 + seed), seed % 5
+        rows[:, j] = np.random.default_rng(100 + seed).permutation(rows[:, j])
+        assert DriftMonitor(detector).update(rows).features[0] == f"x{j}"
+
+
 def test_a_new_value_of_a_category_and_a_change_of_shares(mixed):
     rows = draw_mixed(1_000, 3)
     new = rows.assign(colour=rows.colour.where(np.arange(1_000) % 20 != 7, "violet"))

@@ -226,9 +226,14 @@ class DriftMonitor:
     def _by_feature(self) -> dict[int, tuple[float, int]]:
         """The evidence of each feature and its statistic, the strongest first.
 
-        A correlation counts for its two features if neither of them has moved more by itself.
+        A correlation counts for its two features if neither of them has moved more by itself. Of
+        these two, the first is the one with more evidence in all that is watched of it: a feature
+        that comes from elsewhere changes its correlations with all others.
         """
         log_most, statistics = self._log_most, self._statistics.statistics
+        total = np.zeros(len(self._model.feature_names))
+        for s, statistic in enumerate(statistics):
+            total[list(statistic.features)] += self._evidence.log_most[s]
         own: dict[int, tuple[float, int]] = {}
         for s, statistic in enumerate(statistics):
             if len(statistic.features) == 1:
@@ -241,7 +246,7 @@ class DriftMonitor:
                 if all(own[j][0] < evidence for j in statistic.features):
                     for j in statistic.features:
                         found[j] = max(found[j], (evidence, s))
-        order = sorted(found, key=lambda j: (-found[j][0], -own[j][0]))
+        order = sorted(found, key=lambda j: (-found[j][0], -total[j]))
         return {j: found[j] for j in order}
 
     def _change(self, s: int) -> Change:
