@@ -243,6 +243,8 @@ def report(lines: list[Line], options: Any) -> list[str]:
     for table, change, before, own in weak:
         share = np.mean([_soon(line) for line in own])
         emit(text, f"- {table}, {change}, after {before:,} rows: {share:.2f} of {len(own)}")
+    if not weak:
+        emit(text, "None.")
     return text
 
 
