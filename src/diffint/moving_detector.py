@@ -29,8 +29,8 @@ class MovingDetector(FittedDetector):
     ) -> ModelComparison:
         """Adapt the model to recent normal rows, and say what has moved.
 
-        Training goes on from the networks of the model, for a seventh of the epochs of a fit, so
-        that pattern k stays pattern k. Scaling, kept rows, ranges and threshold are those of the
+        Training goes on from the networks of the model, for a tenth of the epochs of a fit, so that
+        pattern k stays pattern k. Scaling, kept rows, ranges and threshold are those of the
         recent rows; the settings are the model's. Accepted rows stay accepted. If a refresh fails
         or is interrupted, the former model remains.
 
@@ -44,6 +44,7 @@ class MovingDetector(FittedDetector):
             Recent rows, with the columns of the training table. New values of categories are
             learned, and values that do not occur any more are forgotten.
         anomalies, groups, segments : as in `fit`
+            Of groups that are not given, only copies are found, unless the former rows had groups.
             Segments are by default those of the column that the model was fitted with.
 
         Returns

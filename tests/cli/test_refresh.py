@@ -120,7 +120,9 @@ def test_bad_outputs_and_models(run, folder, tmp_path):
 
 def test_models_of_other_tables(run, folder, tmp_path):
     other = tmp_path / "other.diffint"
-    DiffInt.paper(epochs=5, n_units=8).fit(np.random.default_rng(0).normal(size=(50, 2))).save(other)
+    DiffInt.paper(epochs=5, n_units=8).fit(np.random.default_rng(0).normal(size=(50, 2))).save(
+        other
+    )
     done = run("compare", folder / "m.diffint", other)
     assert done.code == 0, done.err
     assert "Features added: x0 and x1." in done.out

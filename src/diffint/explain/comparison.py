@@ -274,9 +274,7 @@ def _moved_ranges(
                     continue
                 ends, size = (math.nan,) * 4, math.nan
             shares = float(was_share[k]), float(share[k])
-            found.append(
-                RangeShift(int(k), name, *map(float, ends), float(size), *shares, *sets)
-            )
+            found.append(RangeShift(int(k), name, *map(float, ends), float(size), *shares, *sets))
     found.sort(key=lambda s: -(s.was_rows + s.rows) * min(abs(_or_one(s.shift_sd)), 3.0))
     return found, int((compared & enough[:, None]).sum())
 

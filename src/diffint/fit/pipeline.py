@@ -151,7 +151,10 @@ class _SplitTask:
             return self.task.groups[self.usable]
         if config.calibration == "training":  # no row is left out
             return np.arange(len(self.usable))
-        found = find_row_groups(self.task.x[self.usable])
+        # Rows of a table like one without groups are not compared with their neighbours again.
+        former = self.task.start
+        search_near = former is None or former.calibration.grouped
+        found = find_row_groups(self.task.x[self.usable], search_near)
         warn_about_groups(found)
         return found.codes
 

@@ -67,9 +67,7 @@ def with_accepted_of(model: FittedModel, former: FittedModel) -> FittedModel:
     return replace(model, called_normal=Accepted(rows, accepted.wrong, accepted.when))
 
 
-def _with_codes_of(
-    rows: NDArray[np.float64], before: Kinds, now: Kinds
-) -> NDArray[np.float64]:
+def _with_codes_of(rows: NDArray[np.float64], before: Kinds, now: Kinds) -> NDArray[np.float64]:
     rows = rows.copy()
     for j, values in before.categories.items():
         place = {value: float(code) for code, value in enumerate(now.categories[j])}

@@ -20,7 +20,7 @@ from ..core.scaling import Scaler
 from ..engine.interface import TrainingRun
 from ..engine.parameters import Parameters, initial_parameters, inverse_softplus
 
-EPOCHS_SHARE = 0.15  # of the epochs of a fit; more gain nothing (docs/results/refresh.md)
+EPOCHS_SHARE = 0.1  # of the epochs of a fit; more gain nothing (docs/results/refresh.md)
 _NARROWEST = 1e-6  # half-width, in scaled units
 
 
@@ -43,9 +43,7 @@ def _carried(
     run: TrainingRun, scaler: Scaler, kinds: Kinds, former: FittedModel, place: int
 ) -> Parameters:
     member = former.members[place]
-    drawn = initial_parameters(
-        np.random.default_rng(run.seed.spawn(1)[0]), run.rows, former.config
-    )
+    drawn = initial_parameters(np.random.default_rng(run.seed.spawn(1)[0]), run.rows, former.config)
     center, half_width = (a.astype(np.float64) for a in (member.center, member.half_width))
     known = member.scaler.varies & scaler.varies
     for j in sorted({*kinds.categories, *former.categories}):

@@ -130,9 +130,7 @@ def drift_html(drift: Drift) -> str:
 def comparison_html(found: ModelComparison) -> str:
     """What is different between two models, with the ranges that moved most."""
     shown = found.ranges[:MOST_LINES]
-    lines = [
-        [f"{s.pattern}", shown_name(s.feature), before_text(s), after_text(s)] for s in shown
-    ]
+    lines = [[f"{s.pattern}", shown_name(s.feature), before_text(s), after_text(s)] for s in shown]
     title = comparison_text(found).split("\n")[0]
     headings = ("Pattern", "Feature", "Before", "Now")
     return html_table(title, headings, lines, len(found.ranges) - len(shown))
