@@ -1,7 +1,5 @@
 """`refresh` and `compare`: the same patterns on recent rows, and what has moved."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -171,11 +169,12 @@ def test_segments_and_marks(tmp_path):
         (lambda t: t.to_numpy()[:, :2], "features"),
     ],
 )
+@pytest.mark.filterwarnings("ignore")
 def test_bad_tables_keep_the_former_model(detector, wrong, message):
     former, scores = detector.model_, detector.anomaly_score(table(20, seed=5))
-    with pytest.raises(ValueError, match=message), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        detector.refresh(wrong(table(seed=1)))
+    recent = wrong(table(seed=1))
+    with pytest.raises(ValueError, match=message):
+        detector.refresh(recent)
     assert detector.model_ is former
     assert detector.anomaly_score(table(20, seed=5)).tolist() == scores.tolist()
 

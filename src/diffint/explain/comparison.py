@@ -177,7 +177,9 @@ def compare_models(
     related = former.shares_units_with(model) and former.feature_names == model.feature_names
     before, now = (explain_model(m) if related else None for m in (former, model))
     ranges: list[RangeShift] = []
-    n_ranges, lost, new = 0, (), ()
+    n_ranges = 0
+    lost: tuple[int, ...] = ()
+    new: tuple[int, ...] = ()
     if before is not None and now is not None:
         ranges, n_ranges = _moved_ranges(before, now, _deviations(former.features))
         lost, new = (
@@ -273,8 +275,21 @@ def _moved_ranges(
                 if set(sets[0]) & both == set(sets[1]) & both:
                     continue
                 ends, size = (math.nan,) * 4, math.nan
-            shares = float(was_share[k]), float(share[k])
-            found.append(RangeShift(int(k), name, *map(float, ends), float(size), *shares, *sets))
+            found.append(
+                RangeShift(
+                    pattern=int(k),
+                    feature=name,
+                    was_lower=float(ends[0]),
+                    was_upper=float(ends[1]),
+                    lower=float(ends[2]),
+                    upper=float(ends[3]),
+                    shift_sd=float(size),
+                    was_rows=float(was_share[k]),
+                    rows=float(share[k]),
+                    was_values=sets[0],
+                    values=sets[1],
+                )
+            )
     found.sort(key=lambda s: -(s.was_rows + s.rows) * min(abs(_or_one(s.shift_sd)), 3.0))
     return found, int((compared & enough[:, None]).sum())
 
@@ -288,8 +303,8 @@ def _feature_changes(
 ) -> tuple[FeatureChange, ...]:
     """The features of both models, the one that moved most first."""
     counts: dict[str, int] = {}
-    for shift in ranges:
-        counts[shift.feature] = counts.get(shift.feature, 0) + 1
+    for moved in ranges:
+        counts[moved.feature] = counts.get(moved.feature, 0) + 1
     levels = (0.5, *_CENTRAL)
     was, now = (np.stack(_quantiles(m.features, *levels), axis=1) for m in (former, model))
     was_sd, sd = _deviations(former.features), _deviations(model.features)

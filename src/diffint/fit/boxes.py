@@ -56,7 +56,7 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
     shares = np.ones((len(lower), depth), dtype=np.float32)
     columns = np.ascontiguousarray(rows.T)
     known = ~np.isnan(columns)
-    complete = known.all(axis=1)
+    complete = np.asarray(known.all(axis=1))
     for k, chosen in enumerate(order):
         inside, present = np.ones((2, len(rows)), dtype=bool)
         n_present = len(rows)
@@ -65,7 +65,7 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
             inside &= columns[j] <= upper[k, j]
             if not complete[j]:
                 present &= known[j]
-                n_present = np.count_nonzero(present)
+                n_present = int(np.count_nonzero(present))
             if n_present:
                 shares[k, place] = np.count_nonzero(inside) / n_present
     return shares
