@@ -1,14 +1,14 @@
 """`refresh`: is it as accurate as a new fit, in how much of its time, and what does it report?
 
     python benchmarks/refresh.py --data FOLDER --out docs/results/refresh [--seeds 3]
+    python benchmarks/refresh.py --times --out docs/results/refresh_times
 
 Ten ADBench tables. Of the inliers, 40 % (at most 3,000) train the former model, as many are the
 recent rows, and the others (at most 2,000) are test rows, with all anomalies. In the first world
 the recent rows and the test rows are like the former ones; in the second, half of the features,
 drawn at random, have moved by one standard deviation and vary 1.2 times as much; in the third,
 these features have exchanged their places, so that all their relations are others. Measured: the
-ROC-AUC of a
-refresh minus that of a new fit on the recent rows; the share of test inliers that are flagged (at
+ROC-AUC of a refresh minus that of a new fit on the recent rows; the share of test inliers that are flagged (at
 most 5 % are promised); the share of units that are still nearest to themselves, of all units of
 their member (Hungarian assignment, in scaled units); and the share of ranges that are reported as
 moved, for features that moved and for the others.
@@ -141,24 +141,15 @@ def times(n_rows: int) -> tuple[float, float, float]:
     return middle[0], middle[1], middle[2]
 
 
-def main() -> None:
-    """Run all tables and sizes, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    files = adbench_files(options.data)
+def write_times(out: Path) -> None:
+    """Measure all sizes, and write the page."""
     text: list[str] = []
     emit(
         text,
-        "# Refreshing",
+        "# Refreshing: times",
         "",
-        "Created by `python benchmarks/refresh.py --data FOLDER --out docs/results/refresh "
-        f"--seeds {options.seeds}`, which describes what is measured; means over seeds.",
-        "",
-        "## Times",
+        "Created by `python benchmarks/refresh.py --times --out docs/results/refresh_times`, which "
+        "describes what is measured.",
         "",
         "| rows | a new fit | of it training | a refresh, as a share of the fit |",
         "|---|---|---|---|",
@@ -166,7 +157,25 @@ def main() -> None:
     for n_rows in SIZES:
         seconds, share, ratio = times(n_rows)
         emit(text, f"| {n_rows:,} | {seconds:.2f} s | {share:.0%} | {ratio:.2f} |")
-    runs = {name: [measure(files[name], seed) for seed in range(options.seeds)] for name in TABLES}
+    out.with_suffix(".md").write_text("\n".join(text) + "\n")
+
+
+def write_accuracy(data: Path, out: Path, seeds: int) -> None:
+    """Measure all tables, and write the page."""
+    files = adbench_files(data)
+    text: list[str] = []
+    emit(
+        text,
+        "# Refreshing",
+        "",
+        "Created by `python benchmarks/refresh.py --data FOLDER --out docs/results/refresh "
+        f"--seeds {seeds}`, which describes what is measured; means over seeds. "
+        "[Times](refresh_times.md) are on a page of their own.",
+    )
+    runs: dict[str, list[dict[str, list[float]]]] = {}
+    for name in TABLES:
+        runs[name] = [measure(files[name], seed) for seed in range(seeds)]
+        print(name, {world: runs[name][0][world][1] for world in WORLDS}, flush=True)
     for world in WORLDS:
         emit(
             text,
@@ -178,12 +187,28 @@ def main() -> None:
             "|---|---|---|---|---|---|---|---|",
         )
         means = [np.mean([run[world] for run in runs[name]], axis=0) for name in TABLES]
-        for name, values in zip(
-            (*TABLES, "**mean**"), (*means, np.mean(means, axis=0)), strict=True
-        ):
+        lines = zip((*TABLES, "**mean**"), (*means, np.mean(means, axis=0)), strict=True)
+        for name, values in lines:
             shares = " | ".join(f"{value:.3f}" for value in values[2:])
             emit(text, f"| {name} | {values[0]:.4f} | {values[1]:+.4f} | {shares} |")
-    options.out.with_suffix(".md").write_text("\n".join(text) + "\n")
+    out.with_suffix(".md").write_text("\n".join(text) + "\n")
+
+
+def main() -> None:
+    """Write one of the two pages."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--times", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.times:
+        write_times(options.out)
+    elif options.data is None:
+        parser.error("give the folder of ADBench with --data, or --times")
+    else:
+        write_accuracy(options.data, options.out, options.seeds)
 
 
 if __name__ == "__main__":

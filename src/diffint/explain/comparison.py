@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# An end of a range has moved if the difference is beyond what two fits on rows of the same kind
-# show: so many standard errors, by the rows that the pattern has, and this many standard deviations
-# of the feature. Measured in benchmarks/refresh.py.
+# An end of a range has moved if the difference is beyond what refreshes with rows of the same kind
+# show: so many standard errors, by the rows that the pattern has; and in standard deviations of the
+# feature, this many, or this many divided by the root of the number of training rows, as the scaled
+# units depend on the range of all rows. Measured in benchmarks/refresh.py.
 _STANDARD_ERRORS = 4.0
 _SMALLEST_SHIFT = 0.25
+_SCALING_ERRORS = 10.0
 _FEWEST_ROWS = 10  # in a pattern, in each of the two models, to say that it has moved
 _CENTRAL = (0.05, 0.95)  # levels of the central range of a feature
 
@@ -181,7 +183,11 @@ def compare_models(
     lost: tuple[int, ...] = ()
     new: tuple[int, ...] = ()
     if before is not None and now is not None:
-        ranges, n_ranges = _moved_ranges(before, now, _deviations(former.features))
+        same_scale = zip(former.members, model.members, strict=True)
+        scaled = tuple(replace(m, box_scale=old.box_scale) for old, m in same_scale)
+        unscaled = explain_model(replace(model, members=scaled))
+        deviation = _deviations(former.features)
+        ranges, n_ranges = _moved_ranges(before, now, unscaled, deviation)
         lost, new = (
             tuple(np.flatnonzero(a.is_pattern & ~b.is_pattern).tolist())
             for a, b in ((before, now), (now, before))
@@ -231,11 +237,12 @@ def _quantiles(features: FeatureSummary, *levels: float) -> list[Array]:
 
 
 def _moved_ranges(
-    before: GlobalExplanation, now: GlobalExplanation, deviation: Array
+    before: GlobalExplanation, now: GlobalExplanation, unscaled: GlobalExplanation, deviation: Array
 ) -> tuple[list[RangeShift], int]:
     """The ranges of units that are patterns in both models and moved; how many were compared.
 
-    deviation: (features,) before
+    unscaled: now, with the factors on the half-widths before, which decides: these are chosen by a
+    few rows, and change all ranges of a member at once. deviation: (features,) before
     """
     was_share, share = (e.box_rows / max(e.counted_rows, 1) for e in (before, now))
     was_count, count = was_share * before.n_rows, share * now.n_rows
@@ -243,7 +250,7 @@ def _moved_ranges(
     units = before.is_pattern & now.is_pattern
     varies = ~(before.constant | now.constant)
     compared = units[:, None] & varies & ~np.isnan(before.lower + now.lower)
-    widths = [np.maximum(e.upper - e.lower, 0.0) / 2 for e in (before, now)]
+    widths = [np.maximum(e.upper - e.lower, 0.0) / 2 for e in (before, unscaled)]
     # The location of n values in a range of half-width w has an error of about w / sqrt(3 n).
     error = np.sqrt(
         sum(
@@ -251,9 +258,12 @@ def _moved_ranges(
             for w, n in zip(widths, (was_count, count), strict=True)
         )
     )
-    noise = np.maximum(_STANDARD_ERRORS * error, _SMALLEST_SHIFT * deviation)
-    lower = np.abs(now.lower - before.lower) * (now.binds_below | before.binds_below)
-    upper = np.abs(now.upper - before.upper) * (now.binds_above | before.binds_above)
+    smallest = max(_SMALLEST_SHIFT, _SCALING_ERRORS / math.sqrt(min(before.n_rows, now.n_rows)))
+    noise = np.maximum(_STANDARD_ERRORS * error, smallest * deviation)
+    binds_below = unscaled.binds_below | before.binds_below
+    binds_above = unscaled.binds_above | before.binds_above
+    lower = np.abs(unscaled.lower - before.lower) * binds_below
+    upper = np.abs(unscaled.upper - before.upper) * binds_above
     moved = compared & enough[:, None] & ((lower > noise) | (upper > noise))
     found = []
     for j, name in enumerate(before.feature_names):
@@ -272,7 +282,8 @@ def _moved_ranges(
                     tuple(values_between(all_now, *ends[2:])),
                 )
                 both = set(was_all) & set(all_now)
-                if set(sets[0]) & both == set(sets[1]) & both:
+                judged = values_between(all_now, unscaled.lower[k, j], unscaled.upper[k, j])
+                if set(sets[0]) & both == set(judged) & both:
                     continue
                 ends, size = (math.nan,) * 4, math.nan
             found.append(
