@@ -8,10 +8,10 @@ recent rows, and the others (at most 2,000) are test rows, with all anomalies. I
 the recent rows and the test rows are like the former ones; in the second, half of the features,
 drawn at random, have moved by one standard deviation and vary 1.2 times as much; in the third,
 these features have exchanged their places, so that all their relations are others. Measured: the
-ROC-AUC of a refresh minus that of a new fit on the recent rows; the share of test inliers that are flagged (at
-most 5 % are promised); the share of units that are still nearest to themselves, of all units of
-their member (Hungarian assignment, in scaled units); and the share of ranges that are reported as
-moved, for features that moved and for the others.
+ROC-AUC of a refresh minus that of a new fit on the recent rows; the share of test inliers that are
+flagged (at most 5 % are promised); the share of units that are still nearest to themselves, of all
+units of their member (Hungarian assignment, in scaled units); and the share of ranges that are
+reported as moved, for features that moved and for the others.
 
 Times are those of synthetic tables of ten correlated features, moved in the same way, as a ratio of
 a refresh and a new fit in one process, after both have run once; the median of three.
