@@ -161,8 +161,18 @@ def write_times(out: Path) -> None:
 
 
 def write_accuracy(data: Path, out: Path, seeds: int) -> None:
-    """Measure all tables, and write the page."""
+    """Measure all tables, and write the page; after every seed, as all of them take long."""
     files = adbench_files(data)
+    runs: dict[str, list[dict[str, list[float]]]] = {name: [] for name in TABLES}
+    for seed in range(seeds):
+        for name in TABLES:
+            runs[name].append(measure(files[name], seed))
+            print(name, {world: runs[name][-1][world][1] for world in WORLDS}, flush=True)
+        out.with_suffix(".md").write_text("\n".join(accuracy_page(runs, seed + 1)) + "\n")
+
+
+def accuracy_page(runs: dict[str, list[dict[str, list[float]]]], seeds: int) -> list[str]:
+    """The lines of the page; runs: by table, one for each seed."""
     text: list[str] = []
     emit(
         text,
@@ -172,10 +182,6 @@ def write_accuracy(data: Path, out: Path, seeds: int) -> None:
         f"--seeds {seeds}`, which describes what is measured; means over seeds. "
         "[Times](refresh_times.md) are on a page of their own.",
     )
-    runs: dict[str, list[dict[str, list[float]]]] = {}
-    for name in TABLES:
-        runs[name] = [measure(files[name], seed) for seed in range(seeds)]
-        print(name, {world: runs[name][0][world][1] for world in WORLDS}, flush=True)
     for world in WORLDS:
         emit(
             text,
@@ -191,7 +197,7 @@ def write_accuracy(data: Path, out: Path, seeds: int) -> None:
         for name, values in lines:
             shares = " | ".join(f"{value:.3f}" for value in values[2:])
             emit(text, f"| {name} | {values[0]:.4f} | {values[1]:+.4f} | {shares} |")
-    out.with_suffix(".md").write_text("\n".join(text) + "\n")
+    return text
 
 
 def main() -> None:
