@@ -24,11 +24,12 @@ Array = NDArray[np.float64]
 
 # An end of a range has moved if the difference is beyond what refreshes with rows of the same kind
 # show: so many standard errors, by the rows that the pattern has; and in standard deviations of the
-# feature, this many, or this many divided by the root of the number of training rows, as the scaled
-# units depend on the range of all rows. Measured in benchmarks/refresh.py.
+# feature, this many, or this many divided by the root of the number of training rows. A feature has
+# moved if one of three quantiles has, by so many of the latter. Measured in benchmarks/refresh.py.
 _STANDARD_ERRORS = 4.0
 _SMALLEST_SHIFT = 0.25
 _SCALING_ERRORS = 10.0
+_QUANTILE_ERRORS = 8.0
 _FEWEST_ROWS = 10  # in a pattern, in each of the two models, to say that it has moved
 _CENTRAL = (0.05, 0.95)  # levels of the central range of a feature
 
@@ -183,11 +184,8 @@ def compare_models(
     lost: tuple[int, ...] = ()
     new: tuple[int, ...] = ()
     if before is not None and now is not None:
-        same_scale = zip(former.members, model.members, strict=True)
-        scaled = tuple(replace(m, box_scale=old.box_scale) for old, m in same_scale)
-        unscaled = explain_model(replace(model, members=scaled))
-        deviation = _deviations(former.features)
-        ranges, n_ranges = _moved_ranges(before, now, unscaled, deviation)
+        judged = _without_chance(former, model)
+        ranges, n_ranges = _moved_ranges(before, now, judged, _deviations(former.features))
         lost, new = (
             tuple(np.flatnonzero(a.is_pattern & ~b.is_pattern).tolist())
             for a, b in ((before, now), (now, before))
@@ -236,13 +234,45 @@ def _quantiles(features: FeatureSummary, *levels: float) -> list[Array]:
     return [features.quantiles[:, place] for place in places]
 
 
+def _without_chance(former: FittedModel, model: FittedModel) -> GlobalExplanation:
+    """What the model learned, without changes that follow from a few rows and concern all ranges.
+
+    These are the factors on the half-widths of all boxes, and the scaling of features whose values
+    have not moved, which depends on the smallest and the largest one. Both are those of the former
+    model here.
+    """
+    members = list(zip(former.members, model.members, strict=True))
+    same_boxes = tuple(replace(m, box_scale=old.box_scale) for old, m in members)
+    found = explain_model(replace(model, members=same_boxes))
+    same_scaling = tuple(
+        replace(m, scaler=old.scaler) for (old, _), m in zip(members, same_boxes, strict=True)
+    )
+    as_before = explain_model(replace(model, members=same_scaling, features=former.features))
+    stays = ~_values_moved(former, model)
+    names = ("lower", "upper", "binds_below", "binds_above")
+    parts = {n: np.where(stays, getattr(as_before, n), getattr(found, n)) for n in names}
+    return replace(found, **parts)
+
+
+def _values_moved(former: FittedModel, model: FittedModel) -> NDArray[np.bool_]:
+    """(features,) whether the central values of a feature are others, beyond chance."""
+    levels = (_CENTRAL[0], 0.5, _CENTRAL[1])
+    was, now = (np.stack(_quantiles(m.features, *levels)) for m in (former, model))
+    error = _deviations(former.features) / math.sqrt(
+        min(former.training.n_rows, model.training.n_rows)
+    )
+    moved = ~(np.abs(now - was) <= _QUANTILE_ERRORS * error).all(axis=0)
+    for j in {*former.categories, *model.categories}:
+        moved[j] = former.categories.get(j) != model.categories.get(j)
+    return np.asarray(moved)
+
+
 def _moved_ranges(
-    before: GlobalExplanation, now: GlobalExplanation, unscaled: GlobalExplanation, deviation: Array
+    before: GlobalExplanation, now: GlobalExplanation, judged: GlobalExplanation, deviation: Array
 ) -> tuple[list[RangeShift], int]:
     """The ranges of units that are patterns in both models and moved; how many were compared.
 
-    unscaled: now, with the factors on the half-widths before, which decides: these are chosen by a
-    few rows, and change all ranges of a member at once. deviation: (features,) before
+    judged: `_without_chance`, which decides. deviation: (features,) before
     """
     was_share, share = (e.box_rows / max(e.counted_rows, 1) for e in (before, now))
     was_count, count = was_share * before.n_rows, share * now.n_rows
@@ -250,7 +280,7 @@ def _moved_ranges(
     units = before.is_pattern & now.is_pattern
     varies = ~(before.constant | now.constant)
     compared = units[:, None] & varies & ~np.isnan(before.lower + now.lower)
-    widths = [np.maximum(e.upper - e.lower, 0.0) / 2 for e in (before, unscaled)]
+    widths = [np.maximum(e.upper - e.lower, 0.0) / 2 for e in (before, judged)]
     # The location of n values in a range of half-width w has an error of about w / sqrt(3 n).
     error = np.sqrt(
         sum(
@@ -260,10 +290,10 @@ def _moved_ranges(
     )
     smallest = max(_SMALLEST_SHIFT, _SCALING_ERRORS / math.sqrt(min(before.n_rows, now.n_rows)))
     noise = np.maximum(_STANDARD_ERRORS * error, smallest * deviation)
-    binds_below = unscaled.binds_below | before.binds_below
-    binds_above = unscaled.binds_above | before.binds_above
-    lower = np.abs(unscaled.lower - before.lower) * binds_below
-    upper = np.abs(unscaled.upper - before.upper) * binds_above
+    binds_below = judged.binds_below | before.binds_below
+    binds_above = judged.binds_above | before.binds_above
+    lower = np.abs(judged.lower - before.lower) * binds_below
+    upper = np.abs(judged.upper - before.upper) * binds_above
     moved = compared & enough[:, None] & ((lower > noise) | (upper > noise))
     found = []
     for j, name in enumerate(before.feature_names):
@@ -282,8 +312,8 @@ def _moved_ranges(
                     tuple(values_between(all_now, *ends[2:])),
                 )
                 both = set(was_all) & set(all_now)
-                judged = values_between(all_now, unscaled.lower[k, j], unscaled.upper[k, j])
-                if set(sets[0]) & both == set(judged) & both:
+                there = values_between(all_now, judged.lower[k, j], judged.upper[k, j])
+                if set(sets[0]) & both == set(there) & both:
                     continue
                 ends, size = (math.nan,) * 4, math.nan
             found.append(
