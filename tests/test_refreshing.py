@@ -63,7 +63,7 @@ def test_units_stay_the_same_and_the_report_says_what_moved(detector):
 
 def test_rows_that_did_not_move_hardly_move_ranges(detector):
     found = detector.refresh(table(seed=1))
-    assert len(found.ranges) < 0.1 * found.n_ranges
+    assert len(found.ranges) < 0.01 * found.n_ranges
     assert "No feature has moved much." in found.text()
 
 
@@ -228,3 +228,9 @@ def test_compare_names_features_and_settings(fitted):
     assert fitted.compare(fitted).text() == "The two models are the same."
     with pytest.raises((ValueError, InputError)):
         fitted.compare(DiffInt())
+
+
+def test_a_constant_that_varies_is_named():
+    detector = DiffInt(**SMALL).fit(table().assign(c=5.0))
+    assert "c: central range 5 → " in detector.refresh(table(seed=1)).text()
+    assert "c: median" in detector.refresh(table(seed=2).assign(c=5.0)).text()

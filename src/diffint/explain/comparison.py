@@ -261,10 +261,11 @@ def _values_moved(former: FittedModel, model: FittedModel) -> NDArray[np.bool_]:
     error = _deviations(former.features) / math.sqrt(
         min(former.training.n_rows, model.training.n_rows)
     )
-    moved = ~(np.abs(now - was) <= _QUANTILE_ERRORS * error).all(axis=0)
+    stays = np.abs(now - was) <= _QUANTILE_ERRORS * error
+    moved = np.asarray(~stays.all(axis=0))
     for j in {*former.categories, *model.categories}:
         moved[j] = former.categories.get(j) != model.categories.get(j)
-    return np.asarray(moved)
+    return moved
 
 
 def _moved_ranges(

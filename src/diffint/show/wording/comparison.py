@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def feature_text(change: FeatureChange) -> str:
         sign = "+" if change.shift_sd > 0 else "−"
         size = f"{sign}{number(abs(change.shift_sd), 2)} sd"
         parts.append(f"median {was} → {now} ({size})")
-    if not 1 / _LEAST_SPREAD < change.spread < _LEAST_SPREAD and change.spread == change.spread:
+    if _is_wider_or_narrower(change):
         was, now = _range(change.was_low, change.was_high), _range(change.low, change.high)
         parts.append(f"central range {was} → {now}")
     if abs(change.missing - change.was_missing) >= _LEAST_MISSING:
@@ -69,6 +70,13 @@ def feature_text(change: FeatureChange) -> str:
         if values:
             parts.append(f"{what}: {_some(values)}")
     return f"{shown_name(change.feature)}: {', '.join(parts)}" if parts else ""
+
+
+def _is_wider_or_narrower(change: FeatureChange) -> bool:
+    if not math.isnan(change.spread):
+        return not 1 / _LEAST_SPREAD < change.spread < _LEAST_SPREAD
+    before, now = (change.was_low, change.was_high), (change.low, change.high)  # a constant, before
+    return before != now and not any(map(math.isnan, before + now))
 
 
 def shift_text(shift: RangeShift) -> str:
@@ -94,6 +102,8 @@ def _ends(lower: float, upper: float, values: Sequence[str]) -> str:
 
 
 def _range(lower: float, upper: float) -> str:
+    if lower == upper:
+        return number(lower)
     low, up = distinct_numbers(lower, upper)
     return f"{low} to {up}" if lower < 0 else f"{low}–{up}"
 
