@@ -70,6 +70,30 @@ def test_scores_and_other_rows_stay_as_they_are(detector, fitted):
     np.testing.assert_array_equal(detector.p_values(new), fitted.p_values(new))
 
 
+def test_a_table_is_scored_once(detector, monkeypatch, tmp_path):
+    detector.accept(kind(20, 1))
+    rows, scored = table(100, 2), []
+    whole = detector.prepared.packed.scores
+    packed = type(detector.prepared.packed)
+    monkeypatch.setattr(
+        packed,
+        "scores",
+        lambda self, x, *more: scored.append(len(x)) or whole(x, *more),
+    )
+    for method in (detector.predict, detector.p_values, detector.select, detector.drift):
+        scored.clear()
+        method(rows)
+        assert scored.count(100) == 1, method.__name__
+
+
+def test_p_values_with_weights_are_1_too(detector):
+    rows = kind(40, 1)
+    detector.accept(rows[:20])
+    silent = detector.predict(rows) == 1
+    weighted = detector.p_values(rows, weights=lambda frame: np.ones(len(frame)))
+    assert (weighted[silent] == 1.0).all()
+
+
 def test_listed_saved_and_taken_back(detector, tmp_path):
     detector.accept(kind(3, 1))
     detector.accept(table(2, 2).assign(c=9.0))
@@ -120,6 +144,12 @@ def test_rows_that_are_not_flagged_need_not_be_accepted(detector):
     calm = calm[detector.predict(calm) == 1]
     with pytest.warns(InputWarning, match="not flagged and need not be accepted"):
         assert len(detector.accept(calm)) == 0
+
+
+def test_a_row_that_is_given_twice_is_accepted_once(detector):
+    rows = kind(3, 1)
+    assert len(detector.accept(pd.concat([rows, rows]))) == 3
+    assert len(detector.withdraw([])) == 3
 
 
 @pytest.mark.parametrize("wrong", [[0], 5, "a", [-1], [0.5]])

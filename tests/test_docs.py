@@ -149,6 +149,7 @@ def test_the_method_page_lists_what_the_model_keeps():
         "config": "settings", "feature_names": "names of the features", "members": "member",
         "features": "every feature", "calibration": "calibration scores", "training": "trained",
         "flag_rates": "raise each flag", "called_normal": "rows that were accepted",
+        "refreshed_from": "models that it was refreshed from",
     }  # fmt: skip
     page = (ROOT / "docs" / "method.md").read_text().split("## What the model keeps")[1]
     text = " ".join(page.split())

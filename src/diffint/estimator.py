@@ -24,7 +24,8 @@ from .core.config import (
 from .core.errors import InputError
 from .decide import thresholds
 from .engine.devices import resolve_device
-from .fitted_detector import FittedDetector, file_of
+from .fitted_detector import file_of
+from .moving_detector import MovingDetector
 from .tables.frames import (
     check_training_values,
     find_kinds,
@@ -38,12 +39,15 @@ from .tables.row_marks import (
 )
 
 if TYPE_CHECKING:
+    from .core.kinds import Kinds
+    from .core.model import FittedModel
     from .fit.task import Split
+    from .tables.row_marks import Segments
 
 Scores = NDArray[np.float64]
 
 
-class DiffInt(OutlierMixin, FittedDetector, BaseEstimator):  # type: ignore[misc]
+class DiffInt(OutlierMixin, MovingDetector, BaseEstimator):  # type: ignore[misc]
     __doc__ = f"""Interpretable anomaly detector for tables of numbers and categories.
 
 An autoencoder whose bottleneck is a set of soft axis-aligned intervals, trained on normal rows. The
@@ -204,42 +208,57 @@ array([ 1, -1])
         self, X: Any, anomalies: Any, groups: Any, segments: Any = None, every_row: bool = False
     ) -> Split:
         """Fit; every_row: each row is left out by some member. → the rows of each member"""
-        from .fit.category_positions import with_ordered_values
-        from .fit.pipeline import fit_and_split
-        from .fit.progress import announced_fit
-        from .fit.suspects import without_suspects
-        from .fit.task import Task
-
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
         self.__dict__.pop("suspects_", None)
         self._model_file, self._table_file = None, file_of(X)
         config = self.config
         check_false_positive_rate(self.false_positive_rate), check_confidence(self.confidence)
-        n_jobs = resolve_jobs(self.n_jobs)
-        seed = _seed_sequence(self.random_state)
         X, parted = read_segments(X, segments)
         kinds = find_kinds(X, self.categories)
         table = read_table(self, X, reset=True, kinds=kinds)
+        mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
+        codes = read_groups(groups, len(table), getattr(X, "index", None))
+        return self._train(table, kinds, mask, codes, parted, config, every_row)
+
+    def _train(
+        self,
+        table: NDArray[Any],
+        kinds: Kinds,
+        mask: NDArray[np.bool_],
+        groups: NDArray[np.intp] | None,
+        parted: Segments | None,
+        config: Config,
+        every_row: bool = False,
+        start: FittedModel | None = None,
+    ) -> Split:
+        """Train on a checked table (rows, features), from the networks of `start` if given."""
+        from .fit.category_positions import with_ordered_values
+        from .fit.pipeline import fit_and_split
+        from .fit.progress import announced_fit
+        from .fit.refreshing import with_accepted_of
+        from .fit.suspects import without_suspects
+        from .fit.task import Task
+
+        n_jobs = resolve_jobs(self.n_jobs)
+        seed = _seed_sequence(self.random_state)
         if kinds.categories:
-            table, values = with_ordered_values(table, kinds.categories)
+            former = None if start is None else start.categories
+            table, values = with_ordered_values(table, kinds.categories, former=former)
             kinds = replace(kinds, categories=values)
         names = kinds.features(names_of(self))
-        index = getattr(X, "index", None)
-        mask = read_anomalies(anomalies, len(table), index)
-        codes = read_groups(groups, len(table), index)
         check_training_values(table, mask, names)
         sized = config.for_table(*table.shape).resolved(len(table), len(table))
         elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
-        task = Task(table, mask, seed, codes, kinds, every_row=every_row)
+        task = Task(table, mask, seed, groups, kinds, every_row=every_row, start=start)
         if parted is not None:
             task = replace(task, segments=parted.codes, segment_names=parted.names)
         with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
             how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
             task = without_suspects(task, names, config, **how)
             model, split = fit_and_split(task, names, config, **how)
-        self._set_model(model)
+        self._set_model(model if start is None else with_accepted_of(model, start))
         self.suspects_ = task.left_out & ~mask
         self.segment_column_ = None if parted is None else parted.column
         thresholds.warn_if_out_of_reach(self.rule)

@@ -92,10 +92,13 @@ class FittedDetector:
             rule = self.__dict__["_rule"] = FlagRule(*wanted)
         return rule
 
-    def _rule_for(self, X: Any, segments: Any = None, warn: bool = True) -> FlagRule:
+    def _rule_for(
+        self, X: Any, segments: Any = None, warn: bool = True, scores: Scores | None = None
+    ) -> FlagRule:
         """The rule for the rows of a table: with segments, each has a threshold of its own.
 
-        warn: whether calibration rows may be too few for the rate
+        warn: whether calibration rows may be too few for the rate; scores: (rows,) of the rows,
+        if they are known
         """
         rule = self.rule
         if warn:
@@ -111,7 +114,8 @@ class FittedDetector:
         from .explain.acceptance import are_accepted
 
         table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        scores = anomaly_scores(self.prepared, table, jobs)
+        if scores is None:
+            scores = anomaly_scores(self.prepared, table, jobs)
         return rule.with_accepted(are_accepted(self.prepared, table, scores, rule, jobs))
 
     # --- Accepting -------------------------------------------------------------------------
@@ -149,10 +153,10 @@ class FittedDetector:
         """Take back what was accepted. accepted: index labels of the frame `accepted`"""
         places = np.atleast_1d(np.asarray(accepted))
         known = np.arange(len(self.model_.accepted))
-        if places.dtype.kind not in "iu" or not np.isin(places, known).all():
+        if places.size and (places.dtype.kind not in "iu" or not np.isin(places, known).all()):
+            numbers = f"from 0 to {len(known) - 1}; " if len(known) else ""
             raise InputError(
-                f"withdraw takes numbers of accepted rows, from 0 to {len(known) - 1}; there are "
-                f"{len(known)}"
+                f"withdraw takes numbers of accepted rows, {numbers}there are {len(known)}"
             )
         remaining = self.model_.accepted.without(places)
         self._set_model(replace(self.model_, called_normal=remaining if len(remaining) else None))
@@ -196,8 +200,8 @@ class FittedDetector:
 
     def decision_function(self, X: Any, segments: Any = None) -> Scores:
         """Signed distance of `score_samples` to the threshold (rows,); negative for outliers."""
-        scores = self.score_samples(X)
-        return scores + self._rule_for(X, segments).threshold
+        scores = self.anomaly_score(X)
+        return self._rule_for(X, segments, scores=scores).threshold - scores
 
     def predict(self, X: Any, segments: Any = None) -> NDArray[np.int64]:
         """Labels (rows,): −1 for outliers (p ≤ `false_positive_rate`), +1 for inliers."""
@@ -220,14 +224,16 @@ class FittedDetector:
             frame of features to weights (rows,), or "estimate" to find them from `X`, which should
             then have few anomalies. Weighted conformal p-values are valid for known weights.
         """
-        scores, rule = self.anomaly_score(X), self._rule_for(X, segments)
+        scores = self.anomaly_score(X)
+        rule = self._rule_for(X, segments, scores=scores)
         if weights is None:
             return thresholds.p_values(rule, scores)
         from .decide.shift import weighted_p_values
 
         if self.model_.calibration.segment_names:
             raise InputError("weights cannot be combined with segments")
-        return weighted_p_values(self.model_, self._read(X), scores, weights, rule.rate)
+        found = weighted_p_values(self.model_, self._read(X), scores, weights, rule.rate)
+        return found if rule.accepted is None else np.where(rule.accepted, 1.0, found)
 
     def select(
         self,
@@ -264,7 +270,7 @@ class FittedDetector:
         rate = check_real("false_discovery_rate", false_discovery_rate, above=0.0, below=1.0)
         sure = check_real("confidence", confidence, above=0.0, below=1.0)
         scores = self.anomaly_score(X)
-        rule = replace(self._rule_for(X, segments, warn=False), confidence=None)
+        rule = replace(self._rule_for(X, segments, False, scores), confidence=None)
         return select_rows(rule, scores, rate, method, sure, index_of(X))
 
     def drift(self, X: Any, level: float = 0.01, *, segments: Any = None) -> Drift:
@@ -275,7 +281,8 @@ class FittedDetector:
         and, with calibration="holdout", the score. All functions are bounded, so that a few
         anomalies are no drift. The p-values are from permutations of the rows: exact if rows are
         exchangeable, that is, independent. Copies and rows that belong together make them too
-        small. Features of times are not compared, as new rows always have new ones.
+        small. Features of times, and a score with times in it, are not compared, as new rows
+        always have new ones.
 
         Parameters
         ----------
@@ -292,13 +299,15 @@ class FittedDetector:
             `drifted`, `p_value`, `features` (the one that moved most first), `to_frame()`,
             `explained` (share of flagged rows if features were as in training), `text()`, `plot()`.
         """
-        from .decide.drift import find_drift
+        from .decide.drift import check_enough_rows, find_drift
 
         level = check_real("level", level, above=0.0, below=1.0)
+        check_is_fitted(self, "model_")
+        check_enough_rows(X)
         table = self._read(X)
-        rule = self._rule_for(X, segments, warn=False)
-        jobs = resolve_jobs(self.n_jobs)
-        return find_drift(self.prepared, table, self._scores(table), rule, level, jobs)
+        scores = self._scores(table)
+        rule = self._rule_for(X, segments, False, scores)
+        return find_drift(self.prepared, table, scores, rule, level, resolve_jobs(self.n_jobs))
 
     def reconstruct(self, X: Any) -> Scores:
         """Reconstructed rows in original units (rows, features)."""
@@ -499,25 +508,40 @@ class FittedDetector:
         -------
         path : Path
         """
-        return self._report(X, path, max_rows, kept, self._rule_for(X, segments))
+        return self._report(X, path, max_rows, kept, None, segments)
 
-    def _report(self, X: Any, path: Any, max_rows: int, kept: Any, rule: FlagRule) -> Path:
+    def _report(
+        self,
+        X: Any,
+        path: Any,
+        max_rows: int,
+        kept: Any,
+        rule: FlagRule | None,
+        segments: Any = None,
+    ) -> Path:
+        """`report`, by another rule than the detector's if one is given."""
+        from .decide.drift import LEVEL, find_drift, is_comparable
         from .show.report.writing import scored_rows, write_page
         from .tables.atomic_write import check_not_an_input
 
         check_not_an_input(path, file_of(X), self._model_file, self._table_file)
         max_rows, table = check_count(max_rows, "rows"), self._read(X)
+        scores, jobs = self._scores(table), resolve_jobs(self.n_jobs)
+        rule, drift = rule or self._rule_for(X, segments, scores=scores), None
+        if is_comparable(self.model_, len(table)):
+            drift = find_drift(self.prepared, table, scores, rule, LEVEL, jobs)
         scored = scored_rows(
             self.model_,
             self._features_of(X),
             table,
-            self._scores(table),
+            scores,
             rule,
             max_rows,
             kept,
             Path(path).stem,
+            drift,
         )
-        return write_page(self.prepared, scored, path, rule, resolve_jobs(self.n_jobs))
+        return write_page(self.prepared, scored, path, rule, jobs)
 
 
 def file_of(table: Any) -> str | os.PathLike[str] | None:

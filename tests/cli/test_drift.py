@@ -137,3 +137,122 @@ def test_the_help_names_the_exit_codes(run):
     done = run("drift", "--help")
     assert done.code == 0
     assert "exit code is 0" in done.out
+
+
+# --- Monitors ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watch(run, folder, tmp_path):
+    """Add a file to the monitor in tmp_path."""
+
+    def add(table, *arguments):
+        path = tmp_path / "überwacht.json"
+        return run("drift", folder / "m.diffint", folder / table, "--monitor", path, *arguments)
+
+    return add
+
+
+def test_a_monitor_adds_file_after_file(watch, folder, tmp_path):
+    from diffint import DriftMonitor
+
+    first = watch("same.csv")
+    assert (first.code, first.out.startswith("No drift in 300 rows (p = ")) == (0, True), first
+    second = watch("moved.csv", "--json")
+    assert second.code == 1, second.err
+    state = json.loads(second.out)
+    assert state["drifted"] is True
+    assert state["n_rows"] == 600
+    assert "visits" in state["features"]
+    monitor = DriftMonitor(DiffInt.load(folder / "m.diffint"))
+    for name in ("same.csv", "moved.csv"):
+        monitor.update(pd.read_csv(folder / name)[["age", "amount", "visits", "city"]])
+    assert state["text"] == monitor.state.text()
+    again = watch("same.csv")  # an alarm stays
+    assert again.code == 1
+    assert again.out.startswith("The rows have moved: alarm at row ")
+
+
+def test_the_rate_of_a_monitor(watch):
+    assert json.loads(watch("same.csv", "--json", "--level", 0.05).out)["false_alarm_rate"] == 0.05
+    assert json.loads(watch("same.csv", "--json").out)["n_rows"] == 600
+    done = watch("same.csv", "--level", 0.01)
+    assert done.code == 2
+    assert "has a false alarm rate of 0.05, not 0.01" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "month"), "--by cannot be combined with --monitor"),
+        (("--fpr", "0.1"), "--fpr cannot be combined with --monitor"),
+        (("--level", "2"), "--level=2.0 must be"),
+    ],
+)
+def test_options_that_a_monitor_does_not_take(watch, arguments, message, tmp_path):
+    done = watch("same.csv", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_monitor_files_that_cannot_be_used(watch, run, folder, tmp_path):
+    """The file is as before, and nothing is scored."""
+    path = tmp_path / "überwacht.json"
+    watch("same.csv")
+    good = path.read_bytes()
+    for content, message in [
+        (b"", "not a drift monitor"),
+        (b"age,amount\n1,2\n", "not a drift monitor"),
+        (good[: len(good) // 2], "not a drift monitor"),
+        (good.replace(b'"n_rows": 300', b'"n_rows": 301'), "damaged or changed"),
+    ]:
+        path.write_bytes(content)
+        done = watch("moved.csv")
+        assert done.code == 2
+        assert message in done.err
+        assert "überwacht.json" in done.err
+        assert path.read_bytes() == content
+    path.write_bytes(good)
+    x = make_payments(200, 5)[["age", "amount", "visits"]]
+    DiffInt(epochs=1, n_members=2, random_state=0).fit(x).save(tmp_path / "other")
+    done = run("drift", tmp_path / "other", folder / "same.csv", "--monitor", path)
+    assert done.code == 2
+    assert "belongs to another model" in done.err
+    for wrong in (folder / "m.diffint", folder / "same.csv"):
+        done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", wrong)
+        assert done.code == 2
+        assert "also an input and would be overwritten" in done.err
+    done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", "-")
+    assert done.code == 2
+    assert "needs the name of a file" in done.err
+    done = run("drift", folder / "m.diffint", folder / "same.csv", "--monitor", tmp_path / "no/m")
+    assert done.code == 2
+    assert "does not exist" in done.err
+    assert path.read_bytes() == good
+
+
+def test_tables_that_a_monitor_cannot_use_change_nothing(watch, folder, tmp_path):
+    watch("same.csv")
+    before = (tmp_path / "überwacht.json").read_bytes()
+    table = pd.read_csv(folder / "same.csv")
+    table[:0].to_csv(folder / "empty.csv", index=False)
+    table.drop(columns="age").to_csv(folder / "other.csv", index=False)
+    for name in ("empty.csv", "other.csv", "none.csv"):
+        done = watch(name)
+        assert done.code == 2
+        assert "Traceback" not in done.err
+    assert (tmp_path / "überwacht.json").read_bytes() == before
+    table[:1].to_csv(folder / "one.csv", index=False)
+    assert json.loads(watch("one.csv", "--json").out)["n_rows"] == 301
+
+
+def test_the_text_of_training_rows(run, folder, tmp_path):
+    train = make_payments(600, 2).drop(columns=["fraud", "payment"])
+    train["city"] = np.resize(["Lyon", "Oslo", "Rome"], len(train))
+    train.to_csv(tmp_path / "t.csv", index=False)
+    done = run("drift", folder / "m.diffint", tmp_path / "t.csv")
+    assert done.code == 0
+    assert "The model was trained on these rows or on some of them" in done.out
+    done = run("drift", folder / "m.diffint", tmp_path / "t.csv", "--by", "city", "--json")
+    assert all(part["training_rows"] for part in json.loads(done.out))

@@ -9,6 +9,7 @@ from diffint.core.formatting import (
     bounds_beside,
     exact_number,
     number,
+    percent,
     printable,
     rounded_down,
     rounded_up,
@@ -143,3 +144,9 @@ def test_names_are_short_and_on_one_line():
     assert shown_name("a\nb") == r"a\nb"
     assert shown_name("") == "''"
     assert len(shown_name("long " * 30)) == 40
+
+
+def test_half_a_percent_is_not_nothing():
+    assert percent(0.005) == "under 1 %"
+    assert percent(0.0051) == "1 %"
+    assert percent(0.995) == "over 99 %"

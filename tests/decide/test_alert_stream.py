@@ -23,11 +23,15 @@ class GivenScores(BaseEstimator):
     def fit(self, scores, group_size=1):
         scores = np.sort(np.asarray(scores, dtype=np.float64))
         sizes = np.full(len(scores), group_size)
-        self.model_ = SimpleNamespace(calibration=Calibration("holdout", scores, sizes))
+        calibration = Calibration("holdout", scores, sizes)
+        self.model_ = SimpleNamespace(calibration=calibration, members=(), accepted=())
         return self
 
     def anomaly_score(self, X):
         return np.asarray(X, dtype=np.float64)[:, 0]
+
+    def _rule_for(self, X, **_):
+        raise AssertionError("no rows are accepted")
 
 
 def normal_detector(n_rows, seed=0):
@@ -314,6 +318,24 @@ def test_detectors_that_cannot_be_used(rows, saved):
     trained = DiffInt(**QUICK, calibration="training").fit(rows)
     with pytest.raises(DiffIntError, match=r"training rows.*fit a DiffInt with calibration="):
         AlertStream(trained)
+
+
+def test_accepted_rows_are_passed_over(tmp_path):
+    """Also if they are accepted after the stream began."""
+    normal = np.random.default_rng(0).normal(size=(2000, 3))
+    detector = DiffInt(**QUICK, calibration="holdout").fit(normal)
+    odd = [0.0, 0.0, 30.0]
+    batch = np.vstack([np.zeros((5, 3)), [odd, odd]])
+    plain, stream = AlertStream(detector), AlertStream(detector)
+    assert list(np.flatnonzero(plain.select(batch))) == [5, 6]
+    detector.accept([odd])
+    assert not stream.select(batch).any()
+    assert not detector.select(batch).selected.any()
+    assert stream.n_rows == 7
+    stream.save(tmp_path / "stream.json")
+    detector.withdraw([0])
+    assert AlertStream.load(tmp_path / "stream.json", detector).select([odd]).all()
+    assert stream.select([odd]).all()
 
 
 def test_a_detector_that_is_fitted_again(rows):

@@ -169,6 +169,31 @@ def test_the_score_is_compared_if_it_can_be(detector, held_out, new):
     assert "The score moved from" in found.text()
 
 
+def test_the_score_of_training_rows_is_not_compared(held_out, new):
+    """It is lower than that of rows that were left out of training."""
+    train = rows_of(np.random.default_rng(0), 4000)
+    single_precision = train.astype(dict.fromkeys("abcde", np.float32))
+    for rows in (train, train[:1000], pd.concat([new, train]), single_precision):
+        found = held_out.drift(rows)
+        assert found.training_rows
+        assert "(score)" not in found.features
+        assert "The model was trained on these rows or on some of them" in found.text()
+        assert json.loads(found.to_json())["training_rows"]
+    assert not held_out.drift(train).drifted
+    for rows in (new, pd.concat([new, train[:20]])):
+        assert not held_out.drift(rows).training_rows
+        assert "trained on" not in held_out.drift(rows).text()
+
+
+def test_new_rows_that_equal_training_rows_by_chance():
+    rng = np.random.default_rng(0)
+    for n_values in (3, 8, 40):
+        train = rng.integers(n_values, size=(4000, 3))
+        detector = DiffInt(**{**QUICK, "epochs": 1}, calibration="holdout").fit(train)
+        for n_rows in (50, 1000, 20_000):
+            assert not detector.drift(rng.integers(n_values, size=(n_rows, 3))).training_rows
+
+
 def test_a_few_anomalies_are_no_drift(detector):
     for seed in range(10):
         new = rows_of(np.random.default_rng(seed), 1000)
@@ -202,6 +227,33 @@ def test_times_are_not_compared():
     assert not found.drifted
     with pytest.raises(InputError, match="only columns of times"):
         DiffInt(**QUICK).fit(table[["when"]][:2000]).drift(table[["when"]][2000:])
+
+
+def test_rows_of_another_time_may_be_flagged_for_it():
+    """The population is as before, but no training row is of these days."""
+    rng = np.random.default_rng(0)
+
+    def month(start, n):
+        minutes = pd.to_timedelta(rng.uniform(0, 28 * 24 * 60, n), unit="min")
+        when = pd.to_datetime(start) + minutes
+        return pd.DataFrame({"when": when, "x": rng.normal(size=n), "y": rng.normal(size=n)})
+
+    detector = DiffInt(**QUICK, calibration="holdout").fit(month("2024-01-01", 2000))
+    assert detector.drift(month("2024-01-01", 500)).explained == ()
+    found = detector.drift(month("2024-06-01", 500))
+    assert not found.drifted  # neither the features nor the score, which has times in it
+    assert found.flagged_share > 0.3
+    assert found.explained[0][0] == "when"
+    assert found.explained[0][1] < 0.05
+    assert "; with when as in training " in found.text()
+
+
+def test_a_number_that_is_stuck_explains_alerts(detector, new):
+    """Its values are all equal, so that there are no ranks to keep."""
+    found = detector.drift(new.assign(c=new["c"].iloc[2]))
+    assert found.flagged_share > 0.5
+    assert found.explained[0][0] == "c"
+    assert found.explained[0][1] < 0.1
 
 
 def test_segments_decide_what_is_flagged():
@@ -259,6 +311,7 @@ def test_odd_batches(detector, new):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
+        (lambda new: new[:0], "at least 20 rows; there are only 0"),
         (lambda new: new[:1], "at least 20 rows; there are only 1"),
         (lambda new: new[:19], "at least 20 rows; there are only 19"),
         (lambda new: new.drop(columns="a"), "a"),
@@ -268,8 +321,6 @@ def test_odd_batches(detector, new):
 def test_rows_that_cannot_be_compared(detector, new, table, message):
     with pytest.raises(InputError, match=message):
         detector.drift(table(new))
-    with pytest.raises(ValueError, match="0 sample"):
-        detector.drift(new[:0])
 
 
 def test_very_small_levels(detector, new):
@@ -321,3 +372,41 @@ def test_restored_values_have_the_former_distribution():
     codes, counts = np.unique(with_former_values(now, was, rng), return_counts=True)
     assert codes.tolist() == [0, 1, 2]
     np.testing.assert_allclose(counts / 400, np.bincount(was.astype(int)) / 1000, atol=0.06)
+
+
+def test_the_spread_of_a_number_that_is_mostly_one_value():
+    """The ranks of all values hardly change, those of the others do."""
+
+    def mostly_zero(seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(2_000, 3))
+        x[:, 2] = np.round(3 * x[:, 2]) * (rng.random(2_000) < 0.4)
+        return x
+
+    detector = DiffInt(**{**QUICK, "epochs": 2}).fit(mostly_zero(0))
+    for seed in (1, 2, 3):
+        new = mostly_zero(seed)[:1_000]
+        assert not detector.drift(new).drifted
+        new[:, 2] *= 1.5
+        found = detector.drift(new)
+        assert found.drifted
+        assert (found.shifts[0].feature, found.shifts[0].kind) == ("x2", "spread")
+
+
+def test_many_strong_pairs_do_not_displace_a_weaker_one():
+    """Of 50 features, 40 go together, whose pairs are more than all that are compared."""
+
+    def rows(n, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(n, 50))
+        x[:, :40] += 2 * rng.normal(size=(n, 1))
+        x[:, 40:] += rng.normal(size=(n, 5)).repeat(2, axis=1)
+        return x
+
+    stored = rows(800, 0)
+    for j in range(40, 50):
+        new = rows(400, j)
+        new[:, j] = np.random.default_rng(j).permutation(new[:, j])
+        pooled = np.concatenate([stored, new])
+        entries = build_dictionary(pooled, 800, {}, [], True, np.random.default_rng(j)).entries
+        assert (j - j % 2, j - j % 2 + 1) in {entry.features for entry in entries}

@@ -99,6 +99,18 @@ def test_a_change_of_a_correlation_alone_is_found(detector):
     assert "the correlation of x0 and x1" in state.text()
 
 
+def test_a_feature_that_lost_its_correlations_comes_before_those_it_was_correlated_with():
+    def related(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        return rng.normal(size=(n_rows, 1)) + 0.5 * rng.normal(size=(n_rows, 5))
+
+    detector = DiffInt(**SETTINGS).fit(related(3_000, 0))
+    for seed in range(10):
+        rows, j = related(600, 1 + seed), seed % 5
+        rows[:, j] = np.random.default_rng(100 + seed).permutation(rows[:, j])
+        assert DriftMonitor(detector).update(rows).features[0] == f"x{j}"
+
+
 def test_a_new_value_of_a_category_and_a_change_of_shares(mixed):
     rows = draw_mixed(1_000, 3)
     new = rows.assign(colour=rows.colour.where(np.arange(1_000) % 20 != 7, "violet"))
@@ -404,6 +416,20 @@ def test_detectors_that_cannot_be_used(rows, saved):
         DriftMonitor(DiffInt(**QUICK, kept_rows=0).fit(rows))
     with pytest.raises(InputError, match=r"calibration rows?, but .* at least 20"):
         DriftMonitor(DiffInt(**QUICK, calibration="holdout").fit(rows[:30]))
+
+
+def test_accepting_rows_changes_nothing(tmp_path):
+    detector = DiffInt(**SETTINGS).fit(draw(1_000, 0))
+    expected, monitor = DriftMonitor(detector), DriftMonitor(detector)
+    odd = draw(10, 1) + np.array([50.0, 0.0, 0.0, 0.0])
+    expected.update(odd)
+    monitor.save(tmp_path / "m.json")
+    detector.accept(odd)
+    assert (detector.predict(odd) == 1).all()
+    assert monitor.update(odd) == expected.state
+    assert DriftMonitor.update_file(tmp_path / "m.json", detector, odd) == expected.state
+    detector.withdraw([0])
+    monitor.update(odd)
 
 
 def test_a_detector_that_is_fitted_again(rows):

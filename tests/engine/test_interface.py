@@ -36,3 +36,20 @@ def test_cpu_engine_equals_reference_engine():
         np.testing.assert_allclose(fast.support, plain.support, atol=1e-3)
     np.testing.assert_allclose(losses["cpu"], losses["reference"], rtol=1e-3)
     assert len(losses["cpu"]) == 2 * CONFIG.epochs
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+def test_engines_go_on_from_given_parameters(decoder):
+    pytest.importorskip("torch")
+    config = replace(CONFIG, decoder=decoder)
+    first = engine_for("cpu").train(make_runs(), config)
+    runs = [
+        replace(run, start=member.parameters)
+        for run, member in zip(make_runs(), first, strict=True)
+    ]
+    fast, plain = (engine_for(name).train(runs, config) for name in ("cpu", "reference"))
+    for before, one, other in zip(first, fast, plain, strict=True):
+        assert one.start is before.parameters
+        assert one.history[0] < before.history[0]
+        np.testing.assert_allclose(one.history, other.history, rtol=1e-2)
+        np.testing.assert_allclose(one.parameters.center, other.parameters.center, atol=2e-2)

@@ -6,6 +6,7 @@ import pytest
 
 from diffint import DiffInt, InputError
 
+from ..conftest import QUICK
 from .test_explanations import make_records
 
 
@@ -155,3 +156,15 @@ def test_more_changes_than_candidates():
     assert "among its 8 most doubted" in detector.nearest_normal(
         np.full((1, 12), 50.0), max_changes=12
     ).text(0)
+
+
+def test_a_value_that_all_similar_rows_miss():
+    """Gusts are recorded in strong winds only, but here in a calm."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    x[x[:, 0] < 1.0, 2] = np.nan
+    detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(x)
+    calm = np.column_stack([np.full((20, 2), -1.0), np.full(20, 50.0)])
+    assert (detector.predict(calm) == -1).all()
+    changes = detector.nearest_normal(calm)
+    assert np.isfinite(changes.new_score[changes.found]).all()

@@ -28,6 +28,7 @@ from ..tables.atomic_write import (
 )
 from ..tables.files.names import option_value
 from . import NOTHING_WRITTEN, bench
+from .compare import compare
 from .constraints import constraints
 from .demo import demo
 from .drift import drift
@@ -35,6 +36,7 @@ from .explain import explain
 from .find import find
 from .fit import fit
 from .info import info
+from .refresh import refresh
 from .report import report
 from .score import score
 from .signals import StopOnSignal, Stopped, handling_stop_signals
@@ -64,7 +66,8 @@ def options(
     """Interpretable anomaly detection for tables."""
 
 
-for command in (fit, find, score, explain, drift, constraints, info, report, demo):
+_COMMANDS = (fit, find, score, explain, drift, refresh, compare, constraints, info, report, demo)
+for command in _COMMANDS:
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 

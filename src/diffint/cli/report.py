@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +15,12 @@ from ..decide import thresholds
 from ..tables.atomic_write import atomic_write, check_not_an_input, check_writable
 from ..tables.files.reading import ReadingOptions, open_table
 from ..tables.inputs import input_columns
+from ..tables.training_table import TrainingTableSearch
 from . import arguments
+from .drift import drift_of
 from .loading import columns_to_show, id_column_of, kept_columns, load_detector
 from .output import say
-from .streaming import Highest, scored_batches
+from .streaming import Highest, RandomRows, scored_batches
 
 if TYPE_CHECKING:
     from ..estimator import DiffInt
@@ -80,13 +83,16 @@ def write_report(
 
     keep: other columns to show; by default the first ones that the model does not use.
     """
+    from ..decide.drift import LEVEL, is_comparable, rows_to_compare
     from ..show.report import build_report
     from ..show.report.data import ScoredTable
 
     thresholds.warn_if_out_of_reach(detector.rule)
-    n_features, n_flagged = detector.model_.n_features, 0
+    n_features = detector.model_.n_features
     highest, scores, segments = Highest(top, flagged_only=True), [], []
-    accepted = []
+    accepted, rng = [], np.random.default_rng(0)
+    sample = RandomRows(rows_to_compare(detector.model_))
+    search = TrainingTableSearch(detector.model_)
     with open_table(table, how) as file:
         id_column = id_column_of(detector, file, id_column)
         named = kept_columns(file, keep, id_column, ())
@@ -95,10 +101,14 @@ def write_report(
         for batch in scored_batches(detector, file, id_column, jobs, True, named, others):
             highest.add(batch)
             scores.append(batch.scores)
-            n_flagged += int(batch.flagged.sum())
+            search.add(batch.values)
+            sample.add(replace(batch, ids=None, kept={}, cells={}), rng.random(len(batch.scores)))
             segments += [] if batch.rule.codes is None else [batch.rule.codes]
             none = np.zeros(len(batch.scores), dtype=bool)
             accepted.append(none if batch.rule.accepted is None else batch.rule.accepted)
+    drift = None
+    if is_comparable(detector.model_, sample.n_rows):
+        drift = drift_of(detector, sample, search.found, LEVEL, jobs)
     scored = ScoredTable(
         source="standard input" if table == "-" else Path(table).name,
         scores=np.concatenate(scores),
@@ -109,13 +119,14 @@ def write_report(
         segments=np.concatenate(segments) if segments else None,
         accepted=np.concatenate(accepted),
         row_segments=None if highest.rows is None else highest.rows.rule.codes,
+        drift=drift,
     )
     page = build_report(detector, scored)
     if output == "-":
         typer.echo(page)
     else:
         atomic_write(output, page.encode())
-    return n_flagged
+    return sample.n_flagged
 
 
 def filled_columns(rows: list[dict[str, str]], named: Collection[str]) -> dict[str, list[str]]:

@@ -245,6 +245,35 @@ def _joined_columns(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in parts[0]}
 
 
+class RandomRows:
+    """Some rows of a stream at random, at most `limit`, and how many rows there are."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._keys: NDArray[np.float64] = np.empty(0)
+        self._rows: list[ScoredBatch] = []
+        self.n_rows = self.n_flagged = 0
+
+    def add(self, batch: ScoredBatch, keys: NDArray[np.float64]) -> None:
+        """Consider the rows of a batch; those with the smallest keys (rows,) are kept."""
+        self.n_rows += len(batch.scores)
+        self.n_flagged += int(batch.flagged.sum())
+        self._rows.append(batch)
+        self._keys = np.concatenate([self._keys, keys])
+        if len(self._keys) > 2 * self._limit:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        kept = np.sort(np.argsort(self._keys, kind="stable")[: self._limit])
+        self._rows, self._keys = [joined(self._rows).take(kept)], self._keys[kept]
+
+    @property
+    def rows(self) -> ScoredBatch:
+        """The rows that are kept."""
+        self._shorten()
+        return self._rows[0]
+
+
 class Highest:
     """The rows with the highest scores of a stream, at most `limit`; ties keep the earlier row."""
 

@@ -39,7 +39,7 @@ def distinct_numbers(*values: float) -> list[str]:
 
 def percent(share: float) -> str:
     """A share in whole percent, but ``under 1 %`` for 0 and ``over 99 %`` for 100 unless exact."""
-    if 0 < share < 0.005:
+    if 0 < share <= 0.005:
         return "under 1 %"
     if 0.995 <= share < 1:
         return "over 99 %"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,8 @@ Array32 = NDArray[np.float32]
 # The size of `FeatureSummary`, per column.
 QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1.0)
 N_BINS = 32
+# Models that one can have been refreshed from, one after the other; earlier ones are forgotten.
+MOST_ANCESTORS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +183,7 @@ class FittedModel:
 
     flag_rates: with a certified decoder only; None if the model file has none.
     kinds: the columns that are not numbers; called_normal: rows that a person has called normal.
+    refreshed_from: the identities of the models that it was refreshed from, the last one first.
     """
 
     config: Config
@@ -189,6 +195,32 @@ class FittedModel:
     flag_rates: FlagRates | None = None
     kinds: Kinds = ONLY_NUMBERS
     called_normal: Accepted | None = None
+    refreshed_from: tuple[str, ...] = ()
+
+    @cached_property
+    def identity(self) -> str:
+        """A SHA-256 of what was learned; rows that are accepted later do not change it."""
+        digest = hashlib.sha256(
+            json.dumps([self.config.to_dict(), self.feature_names, self.training.created]).encode()
+        )
+        for member in self.members:
+            decoder = [getattr(member.decoder, f.name) for f in fields(member.decoder)]
+            for array in (member.center, member.half_width, *decoder):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(self.calibration.scores).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """Its own identity, and those of the models that it was refreshed from."""
+        return (self.identity, *self.refreshed_from)[:MOST_ANCESTORS]
+
+    def shares_units_with(self, other: FittedModel) -> bool:
+        """Whether unit k of a member is unit k of the same member of the other model.
+
+        So it is if one was refreshed from the other, or both from the same one.
+        """
+        return not set(self.lineage).isdisjoint(other.lineage)
 
     @property
     def accepted(self) -> Accepted:

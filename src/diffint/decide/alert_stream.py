@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..core.calibration import Calibration
 from ..core.checks import check_real
 from ..core.errors import (
     CalibrationWarning,
     InputError,
-    InputTypeError,
     warn,
 )
 from ..core.formatting import counted
 from ..tables.fingerprint import fingerprint
 from .conditional_p_values import LARGEST_CONFIDENCE, p_value_band
 from .state_file import StateFile
+from .streams import check_not_fitted_again, is_empty, model_of
 
 # Savings are spent over this many times the rows that one alert pays for. With 1 the alerts of
 # sparse streams end early, with 10 the level rises late; 2 to 4 find about as many anomalies.
@@ -74,6 +73,9 @@ class AlertStream:
     for as many again: if anomalies are found less often, the alerts end, with a warning. This
     is not particular to the procedure: with b a normal row is an alert in 1 of n cases or so, and
     if anomalies were rarer than that, most alerts would be false.
+
+    Rows like accepted ones are never alerts, as their p-value is 1; rows may be accepted or
+    withdrawn while the stream goes on.
 
     Parameters
     ----------
@@ -140,13 +142,10 @@ class AlertStream:
 
         After an error the stream is as before.
         """
-        if self._detector.model_ is not self._model:
-            raise InputError(
-                "the detector was fitted again after this alert stream began; begin a new stream"
-            )
-        if _is_empty(X):
+        check_not_fitted_again(self._detector, self._model, "alert stream")
+        if is_empty(X):
             return np.zeros(0, dtype=bool)
-        ranks = _ranks(self._calibration, self._detector.anomaly_score(X))
+        ranks = self._ranks_of(X)
         needed = np.ceil(self._band / self._unit).astype(np.int64)[ranks - 1]
         alerts = np.zeros(len(ranks), dtype=bool)
         left, n_alerts = self._left, self.n_alerts
@@ -165,6 +164,21 @@ class AlertStream:
         if not left and not self._warned:
             self._warn_of_the_end()
         return alerts
+
+    def _ranks_of(self, X: Any) -> NDArray[np.int64]:
+        """1 + the number of calibration scores at least as high as those of the rows. (rows,)
+
+        Rows like accepted ones have the last rank, a p-value of 1. They take their level all the
+        same: to skip rows because of their values would make others too likely to be alerts.
+        """
+        detector = self._detector
+        scores = detector.anomaly_score(X)
+        ranks = _ranks(self._calibration, scores)
+        if len(detector.model_.accepted):
+            accepted = detector._rule_for(X, warn=False, scores=scores).accepted
+            if accepted is not None:
+                ranks[accepted] = self._calibration.n_groups + 1
+        return ranks
 
     def _warn_of_too_few_rows(self) -> None:
         self._warned = True
@@ -228,17 +242,8 @@ class AlertStream:
 
 def _calibration_of(detector: Any) -> Calibration:
     """The calibration of a detector that an alert stream can use."""
-    if not callable(getattr(detector, "anomaly_score", None)):
-        raise InputTypeError(
-            f"an alert stream needs a fitted DiffInt, not {type(detector).__name__}"
-        )
-    check_is_fitted(detector, "model_")
-    calibration: Calibration = detector.model_.calibration
-    if not calibration.held_out:
-        raise InputError(
-            "the detector is calibrated on its training rows, whose scores are too low to judge "
-            "alerts; fit a DiffInt with calibration='holdout' or 'members'"
-        )
+    why = "whose scores are too low to judge alerts"
+    calibration = model_of(detector, "an alert stream", why).calibration
     if calibration.segment_names:
         raise InputError(
             "an alert stream has one level for all rows, but the detector has a threshold for each "
@@ -260,10 +265,3 @@ def _ranks(calibration: Calibration, scores: NDArray[Any]) -> NDArray[np.int64]:
 def _unit_of(calibration: Calibration) -> str:
     grouped = calibration.n_groups < len(calibration.scores)
     return "calibration group" if grouped else "calibration row"
-
-
-def _is_empty(table: Any) -> bool:
-    try:
-        return len(table) == 0
-    except TypeError:  # for the detector to refuse
-        return False

@@ -16,10 +16,12 @@ from ..core.flag_rule import FlagRule
 from ..core.formatting import counted
 from ..core.model import FittedModel
 from ..score.prepared import PreparedModel
+from ..tables.training_table import TrainingTableSearch
 from .drift_dictionary import Dictionary, build_dictionary
 from .drift_summary import FeatureShift, describe
 from .permutation_test import MaxTest, compare_means, equal_chances
 from .restored import as_in_similar_rows, with_former_numbers, with_former_values
+from .streams import is_empty
 
 if TYPE_CHECKING:
     import pandas
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LEVEL = 0.01
 SCORE = "(score)"
 FEWEST_ROWS = 20
 MOST_ROWS = 5_000  # new rows that are compared; more would show only shifts that do not matter
 _MOST_PER_STORED = 10  # new rows for each stored one, beyond which more say nothing
 _MOST_RESTORED = 5  # features whose former distributions are tried
+_MOSTLY = 0.5
 _NEARLY = 0.999  # of the largest statistic: then the plainer kind of shift is named
 
 
@@ -46,8 +50,11 @@ class Drift:
         calibration rows.
     flagged_share: of the new rows; expected_share: of rows like the training rows, at most.
     explained: pairs of features that moved and the share of rows that would be flagged if these,
-        and those before them, had the values that they had in training.
+        and those before them, had the values that they had in training. Columns of times come
+        first, if most rows are of another time than the stored ones.
     grouped: whether training rows come in groups, so that p-values may be too small.
+    training_rows: whether these are rows that the model was trained on, or such are among them;
+        the score, which is too low for these, is not compared.
     """
 
     p_value: float
@@ -61,6 +68,7 @@ class Drift:
     expected_share: float
     explained: tuple[tuple[str, float], ...]
     grouped: bool = False
+    training_rows: bool = False
 
     @property
     def drifted(self) -> bool:
@@ -134,15 +142,38 @@ def check_comparable(model: FittedModel) -> None:
     """Raise an error if a model does not store enough rows to compare new ones with."""
     n_stored = len(model.calibration.sample)
     if n_stored == 0:
+        setting = "kept_rows" if model.calibration.held_out else "calibration"
         raise InputError(
-            "the model stores no calibration rows to compare new rows with; fit with "
-            "kept_rows='auto'"
+            f"the model stores no calibration rows to compare new rows with; fit with "
+            f"{setting}='auto'"
         )
     if n_stored < FEWEST_ROWS:
         raise InputError(
             f"the model stores only {counted(n_stored, 'calibration row')}, but drift needs at "
             f"least {FEWEST_ROWS}; fit on more rows or fewer columns"
         )
+    if not _compared_features(model):
+        raise InputError("the model has only columns of times, which drift does not compare")
+
+
+def is_comparable(model: FittedModel, n_rows: int) -> bool:
+    """Whether so many rows can be compared with those of a model."""
+    try:
+        check_comparable(model)
+    except InputError:
+        return False
+    return n_rows >= FEWEST_ROWS
+
+
+def check_enough_rows(table: Any) -> None:
+    """Raise an error if a table of any kind has no rows: the reader's would speak of samples."""
+    if is_empty(table):
+        _check_enough(0)
+
+
+def _check_enough(n_rows: int) -> None:
+    if n_rows < FEWEST_ROWS:
+        raise InputError(f"drift needs at least {FEWEST_ROWS} rows; there are only {n_rows}")
 
 
 def rows_to_compare(model: FittedModel) -> int:
@@ -157,28 +188,27 @@ def find_drift(
     rule: FlagRule,
     level: float,
     n_jobs: int = 1,
-    counts: tuple[int, int] | None = None,
+    whole: WholeTable | None = None,
 ) -> Drift:
     """Compare new rows with the stored calibration rows. x: (rows, features); scores: (rows,)
 
-    rule: which of the rows are flagged; counts: the numbers of rows and of flagged rows, if these
-    are only some of the rows, drawn at random.
+    rule: which of the rows are flagged; whole: what is known of all rows, if these are only some of
+    them, drawn at random.
     """
     model, calibration = prepared.model, prepared.model.calibration
     check_comparable(model)
-    n_rows, n_flagged = counts or (len(x), int(rule.flagged(scores).sum()))
-    if n_rows < FEWEST_ROWS:
-        raise InputError(f"drift needs at least {FEWEST_ROWS} rows; there are only {n_rows}")
+    n_rows, n_flagged, training_rows = whole or _whole_table(model, x, scores, rule)
+    _check_enough(n_rows)
     stored = calibration.sample
     rng = np.random.default_rng([len(stored), n_rows, x.shape[1]])
     if len(x) > rows_to_compare(model):
         some = np.sort(rng.choice(len(x), rows_to_compare(model), replace=False))
         x, scores, rule = x[some], scores[some], rule.take(some)
     new = x.astype(np.float64)
-    compared = _compared_columns(model, stored, new, scores)
+    compared = _compared_columns(model, stored, new, None if training_rows else scores)
     found = compare_rows(compared, len(stored), calibration.kind != "holdout", level, rng)
     explained: list[tuple[str, float]] = []
-    if found.p_value <= level and n_flagged > rule.rate * n_rows:
+    if n_flagged > rule.rate * n_rows:
         moved = [
             shift for shift in found.shifts if shift.p_value <= level and shift.feature != SCORE
         ]
@@ -199,7 +229,22 @@ def find_drift(
         expected_share=rule.rate,
         explained=tuple(explained),
         grouped=calibration.grouped,
+        training_rows=training_rows,
     )
+
+
+def _whole_table(model: FittedModel, x: NDArray[Any], scores: Array, rule: FlagRule) -> WholeTable:
+    search = TrainingTableSearch(model)
+    search.add(x)
+    return WholeTable(len(x), int(rule.flagged(scores).sum()), search.found)
+
+
+class WholeTable(NamedTuple):
+    """What is known of all rows; training_rows: whether the model was trained on some of them."""
+
+    n_rows: int
+    n_flagged: int
+    training_rows: bool
 
 
 class Columns(NamedTuple):
@@ -242,31 +287,55 @@ def compare_rows(
     return Comparison(p_value, shifts, test.critical(level))
 
 
-def _compared_columns(model: FittedModel, stored: Array, new: Array, scores: Array) -> Columns:
-    """All features but those that the fit ignored and those of times, and the score.
+def _compared_columns(
+    model: FittedModel, stored: Array, new: Array, scores: Array | None
+) -> Columns:
+    """The features, and the score if it is given and comparable with that of stored rows.
 
-    Rows of another time always have other times. The score takes part only if the scores of stored
-    rows are comparable: those by fewer members are not.
+    Scores by fewer members are not, and a score with times in it moves by itself.
     """
+    chosen = _compared_features(model)
+    names = [model.feature_names[j] for j in chosen]
+    columns = [_pooled(stored[:, j], new[:, j]) for j in chosen]
+    alone = []
+    if scores is not None and model.calibration.kind == "holdout" and not model.kinds.times:
+        alone.append(len(names))
+        names.append(SCORE)
+        columns.append(np.concatenate([model.calibration.sample_scores, scores]))
+    values = {k: model.categories[j] for k, j in enumerate(chosen) if j in model.categories}
+    return Columns(names, np.column_stack(columns), values, alone)
+
+
+def _is_stuck(new: Array, stored: Array) -> bool:
+    """Whether most new numbers are equal, and stored ones were not: they have no ranks to keep."""
+    most, before = _largest_share(new), _largest_share(stored)
+    return most > max(_MOSTLY, 2.0 * before)
+
+
+def _largest_share(x: Array) -> float:
+    """The share of the most common value among those that are there. (rows,)"""
+    _, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    return float(counts.max() / counts.sum()) if len(counts) else 0.0
+
+
+def _are_other_days(new: Array, stored: Array) -> bool:
+    """Whether most of the new days are before or after all stored ones. (rows,) each"""
+    known = stored[~np.isnan(stored)]
+    if not len(known):
+        return False
+    return bool(((new <= known.min()) | (new >= known.max())).mean() > _MOSTLY)
+
+
+def _compared_features(model: FittedModel) -> list[int]:
+    """All features but those that the fit ignored and those of times: new rows have new ones."""
     times = {feature for name, time in model.kinds.times.items() for feature in time.features(name)}
-    chosen = [
+    return [
         j
         for j, name in enumerate(model.feature_names)
         if name not in times
         and model.features.missing_share[j] < 1.0
         and model.categories.get(j) != ()
     ]
-    names = [model.feature_names[j] for j in chosen]
-    columns = [_pooled(stored[:, j], new[:, j]) for j in chosen]
-    alone = []
-    if model.calibration.kind == "holdout":
-        alone.append(len(names))
-        names.append(SCORE)
-        columns.append(np.concatenate([model.calibration.sample_scores, scores]))
-    if not names:
-        raise InputError("the model has only columns of times, which drift does not compare")
-    values = {k: model.categories[j] for k, j in enumerate(chosen) if j in model.categories}
-    return Columns(names, np.column_stack(columns), values, alone)
 
 
 def _pooled(stored: Array, new: Array) -> Array:
@@ -334,12 +403,19 @@ def _restored(
 ) -> Iterator[tuple[str, Array]]:
     """The new rows with one feature after the other as it was in training. → name, rows"""
     stored, rows = model.calibration.sample, new.copy()
+    for name, time in model.kinds.times.items():
+        # Times are not compared, but rows of another time may be flagged for it.
+        own = [model.feature_names.index(feature) for feature in time.features(name)]
+        if _are_other_days(new[:, own[-1]], stored[:, own[-1]]):
+            rows[:, own] = as_in_similar_rows(rows, stored, own, set(model.categories))
+            yield name, rows
     for shift in moved:
         j = model.feature_names.index(shift.feature)
-        if shift.is_relation:
-            rows[:, j] = as_in_similar_rows(rows, stored, j, set(model.categories))
-        elif j in model.categories:
-            rows[:, j] = with_former_values(rows[:, j], stored[:, j], rng)
-        else:
+        is_number = j not in model.categories
+        if shift.is_relation or (is_number and _is_stuck(rows[:, j], stored[:, j])):
+            rows[:, [j]] = as_in_similar_rows(rows, stored, [j], set(model.categories))
+        elif is_number:
             rows[:, j] = with_former_numbers(rows[:, j], stored[:, j], rng)
+        else:
+            rows[:, j] = with_former_values(rows[:, j], stored[:, j], rng)
         yield shift.feature, rows

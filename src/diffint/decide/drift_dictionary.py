@@ -20,6 +20,7 @@ MEAN, SPREAD, MISSING = "mean", "spread", "missing"
 NEW_VALUES, VALUES, PAIR = "new values", "values", "pair"
 
 _LARGEST_SCORE = 1.5  # of a normal score; 1 % of anomalies then move a mean by 0.015 at most
+_MANY_EQUAL = 0.2  # share of the cells with the median, from which on the others get scores apart
 _ALL_PAIRS = 40  # features, up to which all pairs are compared
 _MOST_PAIRS = _ALL_PAIRS * (_ALL_PAIRS - 1) // 2
 _MOST_PAIRED = 1_000  # features that pairs are chosen from
@@ -86,6 +87,8 @@ def build_dictionary(
             z = normal_scores(x)
             add(MEAN, j, z)
             add(SPREAD, j, z * z)
+            if (distances := distance_scores(x)).any():
+                add(SPREAD, j, distances)
             if j not in unpaired and z.any():
                 paired.append(j)
                 scores.append(z)
@@ -113,6 +116,25 @@ def normal_scores(x: Array) -> Array32:
     return scores
 
 
+def distance_scores(x: Array) -> Array32:
+    """How far values (rows,) are from a median that many of them have: ranks, from −1 to 1.
+
+    The ranks of all values hardly change if those that are not the median move outwards. 0 for the
+    median and missing values, and everywhere if fewer values are the median.
+    """
+    from scipy.stats import rankdata
+
+    known = ~np.isnan(x)
+    scores = np.zeros(len(x), dtype=np.float32)
+    if known.any():
+        distance = np.abs(x - np.median(x[known]))
+        others = distance > 0  # not where a value is missing
+        n = int(others.sum())
+        if n and known.sum() - n >= _MANY_EQUAL * known.sum():
+            scores[others] = (2.0 * rankdata(distance[others]) - (n + 1.0)) / n
+    return scores
+
+
 def _unseen(x: Array, n_stored: int, n_values: int, stored_were_trained_on: bool) -> Array:
     """Which codes (rows,) are of values that training rows do not have.
 
@@ -130,15 +152,21 @@ def _unseen(x: Array, n_stored: int, n_values: int, stored_were_trained_on: bool
 
 
 def _pairs(z: Array32, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Which pairs of columns to compare: all, or the most correlated ones and some at random."""
+    """Which pairs of columns to compare: all, or the most correlated ones and some at random.
+
+    The strongest correlation of each column comes first, then the second strongest, and so on, so
+    that a few columns with many strong ones do not displace all of the others.
+    """
     width = z.shape[1]
     if width <= _ALL_PAIRS:
         return np.triu_indices(width, 1)
     chosen = np.sort(rng.permutation(width)[:_MOST_PAIRED])
     some = z[:, chosen]
     related = np.abs(some.T @ some) / np.sqrt(np.outer(*2 * [np.sum(some * some, axis=0)]))
+    np.fill_diagonal(related, -1.0)
+    place = np.argsort(np.argsort(-related, axis=1, kind="stable"), axis=1, kind="stable")
     first, second = np.triu_indices(len(chosen), 1)
-    order = np.argsort(-related[first, second], kind="stable")
+    order = np.lexsort((-related[first, second], np.minimum(place, place.T)[first, second]))
     n_related = _MOST_PAIRS // 2
     others = rng.permutation(order[n_related:])[: _MOST_PAIRS - n_related]
     taken = np.sort(np.concatenate([order[:n_related], others]))

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_real
-from ..core.errors import InputError, InputTypeError
+from ..core.errors import InputError
 from ..core.formatting import counted
 from ..core.kinds import value_text
 from ..core.model import FittedModel
@@ -24,11 +23,13 @@ from ..tables.fingerprint import fingerprint
 from .drift_file import STATE_FILE, Evidence, decoded, encoded
 from .drift_state import Change, DriftState
 from .drift_statistics import Bins, DriftStatistics, Statistic
+from .streams import check_not_fitted_again, is_empty, model_of
 
 if TYPE_CHECKING:
     import pandas
 
 Array = NDArray[np.float64]
+DEFAULT_RATE = 0.01  # of false alarms
 _BLOCK_ROWS = 8_192  # whose bins are held in memory together
 _FEWEST_ROWS = 20  # stored calibration rows; a quarter of them choose the bins
 _LARGEST_LOG = 700.0  # of a number that a float can hold
@@ -60,7 +61,8 @@ class DriftMonitor:
     were left out of the training rows or if rows are in groups.
 
     Anomalies are drift too if they become more common than among the training rows. Rows without
-    any value are passed over if the training rows had some.
+    any value are passed over if the training rows had some. Rows like accepted ones count like all
+    others: the monitor watches the population, and accepting rows does not change it.
 
     Rows that have moved join those that later rows are compared with. So a change is best found
     when many rows came before it, and one that has not raised an alarm for long rarely will. After
@@ -99,7 +101,7 @@ class DriftMonitor:
     ('x1',)
     """
 
-    def __init__(self, detector: Any, false_alarm_rate: float = 0.01) -> None:
+    def __init__(self, detector: Any, false_alarm_rate: float = DEFAULT_RATE) -> None:
         self._model = _model_of(detector)
         self._detector = detector
         self.false_alarm_rate = check_real(
@@ -121,14 +123,14 @@ class DriftMonitor:
 
     def _bins_of(self, X: Any) -> list[Bins]:
         """What of a batch counts, in blocks of rows; it does not depend on earlier rows."""
-        if self._detector.model_ is not self._model:
-            raise InputError(
-                "the detector was fitted again after this drift monitor began; begin a new monitor"
-            )
-        if _is_empty(X):
+        check_not_fitted_again(self._detector, self._model, "drift monitor")
+        if is_empty(X):
             return []
         table = self._detector._read(X)
-        scores = self._detector._scores(table)
+        return self.bins(table, self._detector._scores(table))
+
+    def bins(self, table: NDArray[np.floating], scores: Array) -> list[Bins]:
+        """What of rows counts, in blocks. table: (rows, features), checked; scores: (rows,)"""
         return [
             self._statistics.bins(
                 table[start : start + _BLOCK_ROWS], scores[start : start + _BLOCK_ROWS]
@@ -224,9 +226,14 @@ class DriftMonitor:
     def _by_feature(self) -> dict[int, tuple[float, int]]:
         """The evidence of each feature and its statistic, the strongest first.
 
-        A correlation counts for its two features if neither of them has moved more by itself.
+        A correlation counts for its two features if neither of them has moved more by itself. Of
+        these two, the first is the one with more evidence in all that is watched of it: a feature
+        that comes from elsewhere changes its correlations with all others.
         """
         log_most, statistics = self._log_most, self._statistics.statistics
+        total = np.zeros(len(self._model.feature_names))
+        for s, statistic in enumerate(statistics):
+            total[list(statistic.features)] += self._evidence.log_most[s]
         own: dict[int, tuple[float, int]] = {}
         for s, statistic in enumerate(statistics):
             if len(statistic.features) == 1:
@@ -239,7 +246,7 @@ class DriftMonitor:
                 if all(own[j][0] < evidence for j in statistic.features):
                     for j in statistic.features:
                         found[j] = max(found[j], (evidence, s))
-        order = sorted(found, key=lambda j: (-found[j][0], -own[j][0]))
+        order = sorted(found, key=lambda j: (-found[j][0], -total[j]))
         return {j: found[j] for j in order}
 
     def _change(self, s: int) -> Change:
@@ -318,20 +325,38 @@ class DriftMonitor:
         false_alarm_rate : float, default=None
             That of a new monitor, 0.01 if it is None; another one than that of the file is refused.
         """
-        monitor = cls(detector, 0.01 if false_alarm_rate is None else false_alarm_rate)
-        blocks = monitor._bins_of(X)  # outside of the lock, as scoring takes long
+        rate = DEFAULT_RATE if false_alarm_rate is None else false_alarm_rate
+        blocks = cls(detector, rate)._bins_of(X)  # outside of the lock, as scoring takes long
+        return cls.add_to_file(path, detector, blocks, false_alarm_rate)
+
+    @classmethod
+    def for_file(
+        cls, path: str | os.PathLike[str], detector: Any, false_alarm_rate: float | None = None
+    ) -> DriftMonitor:
+        """The monitor in a file, or a new one if there is none; see `update_file`."""
+        monitor = cls(detector, DEFAULT_RATE if false_alarm_rate is None else false_alarm_rate)
+        if not Path(path).exists():
+            return monitor
+        monitor = cls.load(path, detector)
+        if false_alarm_rate not in (None, monitor.false_alarm_rate):
+            raise InputError(
+                f"{str(path)!r}: the drift monitor has a false alarm rate of "
+                f"{monitor.false_alarm_rate:g}, not {false_alarm_rate:g}; leave it out, or begin a "
+                "new monitor"
+            )
+        return monitor
+
+    @classmethod
+    def add_to_file(
+        cls,
+        path: str | os.PathLike[str],
+        detector: Any,
+        blocks: list[Bins],
+        false_alarm_rate: float | None = None,
+    ) -> DriftState:
+        """Add blocks of `bins` to the monitor in a file; see `update_file`."""
         with locked(path):
-            if Path(path).exists():
-                with STATE_FILE.errors_that_name(path):
-                    state = STATE_FILE.read(path)
-                    if false_alarm_rate not in (None, state["false_alarm_rate"]):
-                        raise InputError(
-                            f"the drift monitor has a false alarm rate of "
-                            f"{state['false_alarm_rate']:g}, not {false_alarm_rate:g}; leave "
-                            "false_alarm_rate out, or begin a new monitor"
-                        )
-                    monitor.false_alarm_rate = state["false_alarm_rate"]
-                    monitor._continue(state)
+            monitor = cls.for_file(path, detector, false_alarm_rate)
             monitor._add(blocks)
             monitor.save(path)
         return monitor.state
@@ -339,18 +364,8 @@ class DriftMonitor:
 
 def _model_of(detector: Any) -> FittedModel:
     """The model of a detector that a drift monitor can use."""
-    if not callable(getattr(detector, "anomaly_score", None)) or not hasattr(detector, "_read"):
-        raise InputTypeError(
-            f"a drift monitor needs a fitted DiffInt, not {type(detector).__name__}"
-        )
-    check_is_fitted(detector, "model_")
-    model: FittedModel = detector.model_
+    model = model_of(detector, "a drift monitor", "which new rows cannot be compared with")
     calibration = model.calibration
-    if not calibration.held_out:
-        raise InputError(
-            "the detector is calibrated on its training rows, which new rows cannot be compared "
-            "with; fit a DiffInt with calibration='holdout' or 'members'"
-        )
     if not len(calibration.sample):
         raise InputError(
             "the model stores no rows to compare new rows with; fit it without kept_rows=0"
@@ -368,13 +383,6 @@ def _fingerprint_of(model: FittedModel) -> str:
     calibration = model.calibration
     parts = fingerprint(calibration.scores[:, np.newaxis]), fingerprint(calibration.sample)
     return hashlib.sha256("".join(parts).encode("ascii")).hexdigest()
-
-
-def _is_empty(table: Any) -> bool:
-    try:
-        return len(table) == 0
-    except TypeError:  # for the detector to refuse
-        return False
 
 
 def _exp(value: float) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,14 @@ class DriftState:
     features: tuple[str, ...]
     changes: tuple[Change, ...]
     false_alarm_rate: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All results as values for JSON."""
+        return asdict(self) | {"text": self.text()}
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict())
 
     def text(self) -> str:
         """Whether the rows have moved, what has, and since when."""

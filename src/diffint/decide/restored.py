@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,16 +54,18 @@ def with_former_values(new: Array, stored: Array, rng: np.random.Generator) -> A
     return found
 
 
-def as_in_similar_rows(new: Array, stored: Array, feature: int, categories: set[int]) -> Array:
-    """A feature's values in the stored rows that are most like the new ones in all others. (rows,)
+def as_in_similar_rows(
+    new: Array, stored: Array, features: Sequence[int], categories: set[int]
+) -> Array:
+    """Values of features in the stored rows that are most like the new ones in all others.
 
-    new, stored: (rows, features). Numbers are compared by their normal scores.
+    new, stored: (rows, features); → (rows, n). Numbers are compared by their normal scores.
     """
     pooled = np.concatenate([stored, new])
     columns = []
     for j in range(pooled.shape[1]):
         x = pooled[:, j]
-        if j == feature or np.isnan(x).all():
+        if j in features or np.isnan(x).all():
             continue
         if j in categories:
             codes = np.unique(x[~np.isnan(x)])
@@ -69,8 +73,8 @@ def as_in_similar_rows(new: Array, stored: Array, feature: int, categories: set[
         else:
             columns.append(normal_scores(x)[:, None])
     if not columns:
-        return new[:, feature].copy()
+        return new[:, features].copy()
     z = np.concatenate(columns, axis=1)
     then, now = z[: len(stored)], z[len(stored) :]
     distance = (then * then).sum(axis=1) - 2.0 * now @ then.T
-    return np.asarray(stored[np.argmin(distance, axis=1), feature])
+    return np.asarray(stored[np.argmin(distance, axis=1)][:, features])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.config import Config
 from ..core.errors import TrainingError
 from ..core.scaling import SCALERS
-from .parameters import Parameters
+from .parameters import Parameters, initial_parameters
 
 Progress = Callable[[int, float], None]
 """Called after every epoch of every member with (member, loss)."""
@@ -20,10 +20,19 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """Input of one member's training: scaled rows (rows, features) float32, and its seed."""
+    """Input of one member's training.
+
+    rows: (rows, features) float32, scaled. seed: of orders, and of the initial parameters unless
+    they are given. start: the parameters to begin with, None to draw them.
+    """
 
     rows: NDArray[np.float32]
     seed: np.random.SeedSequence
+    start: Parameters | None = None
+
+    def initial_parameters(self, rng: np.random.Generator, config: Config) -> Parameters:
+        """The given parameters, or those drawn from the rows."""
+        return self.start or initial_parameters(rng, self.rows, config)
 
 
 @dataclass(frozen=True)

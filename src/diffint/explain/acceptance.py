@@ -36,7 +36,10 @@ def accepted_rows(
     """What to remember of rows (rows, features), and which of them are flagged at all (rows,)."""
     x = np.asarray(x, dtype=np.float64)
     flagged = rule.flagged(anomaly_scores(prepared, x, n_jobs))
-    places = np.flatnonzero(flagged)
+    first: dict[bytes, int] = {}  # copies of a row would say nothing more
+    for i in np.flatnonzero(flagged).tolist():
+        first.setdefault(x[i].tobytes(), i)
+    places = np.array(list(first.values()), dtype=np.intp)
     most = min(N_CANDIDATES, x.shape[1])
     found = nearest_normal(prepared, x[places], rule.take(places), most, n_jobs)
     wrong = np.ones((len(places), x.shape[1]), dtype=bool)  # if no change is enough

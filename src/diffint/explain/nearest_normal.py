@@ -382,7 +382,7 @@ class _Search:
                 steps = np.where(np.abs(steps - nearest) < 1e-6, nearest, steps)
                 nearest = np.where(values > away_from, np.ceil(steps), np.floor(steps))
             rounded = nearest * step
-        decimals = np.clip(-exponent, 0, 15).astype(int)
+        decimals = np.clip(np.nan_to_num(-exponent), 0, 15).astype(int)  # missing values stay
         exact = np.array(
             [round(v, d) for v, d in zip(rounded.ravel(), decimals.ravel(), strict=True)]
         )

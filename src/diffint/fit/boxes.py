@@ -53,13 +53,21 @@ def joint_coverages(rows: Array, lower: Array, upper: Array, importance: NDArray
     """
     depth = joint_depth(rows.shape[1])
     order = np.argsort(-importance, axis=1, kind="stable")[:, :depth]
-    shares = np.empty((len(lower), depth), dtype=np.float32)
+    shares = np.ones((len(lower), depth), dtype=np.float32)
+    columns = np.ascontiguousarray(rows.T)
+    known = ~np.isnan(columns)
+    complete = np.asarray(known.all(axis=1))
     for k, chosen in enumerate(order):
-        values = rows[:, chosen]
-        inside = (values >= lower[k, chosen]) & (values <= upper[k, chosen])
-        kept = np.logical_and.accumulate(inside, axis=1).sum(axis=0)
-        present = np.logical_and.accumulate(~np.isnan(values), axis=1).sum(axis=0)
-        shares[k] = np.where(present > 0, kept / np.maximum(present, 1), 1.0)
+        inside, present = np.ones((2, len(rows)), dtype=bool)
+        n_present = len(rows)
+        for place, j in enumerate(chosen):
+            inside &= columns[j] >= lower[k, j]
+            inside &= columns[j] <= upper[k, j]
+            if not complete[j]:
+                present &= known[j]
+                n_present = int(np.count_nonzero(present))
+            if n_present:
+                shares[k, place] = np.count_nonzero(inside) / n_present
     return shares
 
 
@@ -83,7 +91,7 @@ def count_peers(rows: Array, lower: Array, upper: Array) -> Counts:
     """
     inside = np.zeros(len(lower), dtype=np.int64)
     kept, left = np.zeros((2, *lower.shape), dtype=np.int64)
-    count_inside(rows, lower, upper, inside, kept, left)
+    count_inside(np.ascontiguousarray(rows.T), lower, upper, inside, kept, left)
     return Counts(inside, kept + left, kept)
 
 

@@ -26,14 +26,20 @@ _SWEEPS = 3  # categories that depend on each other settle quickly
 
 
 def with_ordered_values(
-    x: NDArray[Any], categories: Mapping[int, Values], rows: Rows | None = None
+    x: NDArray[Any],
+    categories: Mapping[int, Values],
+    rows: Rows | None = None,
+    former: Mapping[int, Values] | None = None,
 ) -> tuple[NDArray[Any], dict[int, Values]]:
     """The table with the codes of reordered values, and the values.
 
-    x: (rows, features); rows: those that decide on the order, by default all
+    x: (rows, features); rows: those that decide on the order, by default all; former: the values
+    of an earlier model, which keep their order
     """
     deciding = x if rows is None else x[rows]
     orders = order_values(deciding, {j: len(values) for j, values in categories.items()})
+    for j, values in categories.items():
+        orders[j] = _as_before(orders[j], values, (former or {}).get(j, ()))
     x, ordered = x.copy(), {}
     for j, values in categories.items():
         ordered[j] = tuple(values[i] for i in orders[j])
@@ -42,13 +48,34 @@ def with_ordered_values(
     return x, ordered
 
 
+def _as_before(order: NDArray[np.intp], values: Values, former: Values) -> NDArray[np.intp]:
+    """An order of values in which those of an earlier model have the order that they had there.
+
+    order: (values,) codes in their order now. Each new value follows the one that it follows now.
+    """
+    place = {value: i for i, value in enumerate(former)}
+    known = [place[values[i]] for i in order if values[i] in place]
+    if len(known) < 2:
+        return order
+    if np.corrcoef(known, np.arange(len(known)))[0, 1] < 0:  # the same order from the other end
+        order = order[::-1]
+    after, keys = -1, []
+    for i in order:
+        after = place.get(values[i], after)
+        keys.append((after, values[i] not in place))
+    return np.asarray([order[i] for i in sorted(range(len(order)), key=keys.__getitem__)])
+
+
 def with_values_of(
-    x: NDArray[Any], categories: Mapping[int, Values], rows: Rows
+    x: NDArray[Any],
+    categories: Mapping[int, Values],
+    rows: Rows,
+    former: Mapping[int, Values] | None = None,
 ) -> tuple[NDArray[Any], dict[int, Values]]:
     """The table with the codes of the values that some rows have, in their order; the values.
 
     The values of other rows are treated as those of later tables: as new ones, or as any other one
-    of a column with very many values. x: (rows, features)
+    of a column with very many values. x: (rows, features); former: as in `with_ordered_values`
     """
     x, found = x.copy(), {}
     for j, values in categories.items():
@@ -60,7 +87,7 @@ def with_values_of(
         places[there], places[-1] = np.arange(len(there)), np.nan
         places[len(values)] = len(there)
         x[:, j] = places[codes]
-    return with_ordered_values(x, found, rows)
+    return with_ordered_values(x, found, rows, former)
 
 
 def with_new_values(

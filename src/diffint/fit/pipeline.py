@@ -34,6 +34,7 @@ from .row_groups import find_row_groups
 from .row_split import HELD_OUT_SHARE, split_rows
 from .sampling import at_most
 from .task import Split, Task
+from .warm_start import warm_runs, with_fewer_epochs
 
 _FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
 
@@ -130,7 +131,8 @@ class _SplitTask:
         # Nothing that a score depends on may come from rows that are held out.
         self.seen = np.setdiff1d(self.usable, self.split.held_out)
         if len(self.split.held_out) and task.kinds.categories:
-            x, values = with_values_of(x, task.kinds.categories, self.seen)
+            before = None if task.start is None else task.start.categories
+            x, values = with_values_of(x, task.kinds.categories, self.seen, before)
             self.task = task = replace(task, x=x, kinds=replace(task.kinds, categories=values))
         curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
@@ -143,6 +145,9 @@ class _SplitTask:
                 self.scalers, self.split.train, member_seeds, strict=True
             )
         ]
+        if task.start is not None:
+            self.runs = warm_runs(self.runs, self.scalers, task.kinds, task.start)
+            self.resolved = with_fewer_epochs(self.resolved)
 
     def _groups(self, config: Config) -> NDArray[np.intp]:
         """The group of each usable row, with warnings about rows that are not independent."""
@@ -150,7 +155,10 @@ class _SplitTask:
             return self.task.groups[self.usable]
         if config.calibration == "training":  # no row is left out
             return np.arange(len(self.usable))
-        found = find_row_groups(self.task.x[self.usable])
+        # Rows of a table like one without groups are not compared with their neighbours again.
+        former = self.task.start
+        search_near = former is None or former.calibration.grouped
+        found = find_row_groups(self.task.x[self.usable], search_near)
         warn_about_groups(found)
         return found.codes
 
@@ -195,7 +203,9 @@ class _SplitTask:
 
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Measure and calibrate the trained members, and build the model."""
-        warn_about_training(trained)
+        former = self.task.start
+        if former is None:  # a network that was trained before need not move
+            warn_about_training(trained)
         x, config, split = self.task.x, self.config, self.split
         features = summarise_features(self._known_values())
         members = measure_members(
@@ -238,4 +248,5 @@ class _SplitTask:
             ),
             flag_rates=rates,
             kinds=self.task.kinds,
+            refreshed_from=() if former is None else former.lineage,
         )

@@ -62,12 +62,15 @@ class RowGroups(NamedTuple):
     close: int
 
 
-def find_row_groups(x: Floats) -> RowGroups:
-    """The groups of copied rows in a table, and signs of others. x: (rows, features)"""
+def find_row_groups(x: Floats, search_near: bool = True) -> RowGroups:
+    """The groups of copied rows in a table, and signs of others. x: (rows, features)
+
+    search_near: whether to look for rows that are nearly equal or close, which takes longest
+    """
     codes = _numbered(x)
     counts, first = np.bincount(codes), _first_of(codes)
     are_copies = counts.max() > 1 and _are_copies(counts) and not _is_design(x, first)
-    near, close = _near_rows(x, first)
+    near, close = _near_rows(x, first) if search_near else (np.arange(len(first)), 0)
     # Rows that are equal by chance stay apart.
     together = are_copies | (np.bincount(near)[near] > 1)
     groups = np.where(together[codes], near[codes], len(first) + np.arange(len(x)))

@@ -88,7 +88,7 @@ def without_suspects(
             return replace(task, suspects=suspects, doubtful=doubtful)
         n_doubtful = min(round(share * len(usable)), int((_LEFT_OUT_SHARE - share) * len(usable)))
     else:
-        trial = replace(task, seed=seed, every_row=True)
+        trial = replace(task, seed=seed, every_row=True, start=None)
         shorter = _shorter(config, len(usable), task.x.shape[1])
         model, split = fit_and_split(
             trial, feature_names, shorter, device=device, n_jobs=n_jobs, verbose=verbose

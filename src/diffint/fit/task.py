@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kinds import ONLY_NUMBERS, Kinds
+from ..core.model import FittedModel
 from .sampling import Rows
 
 
@@ -22,7 +23,8 @@ class Task:
     be anomalies, None for none; segments: (rows,) the segment of each row, as a place in
     segment_names, None for no segments; doubtful: (rows,) rows that no member is trained on, but
     that count in the calibration, None for none; every_row: whether each row is to be left out by
-    at least one member (if there are several).
+    at least one member (if there are several); start: a model with the same features and settings
+    whose networks training goes on from, None to begin anew.
     """
 
     x: NDArray[Any]
@@ -35,6 +37,7 @@ class Task:
     every_row: bool = False
     segments: NDArray[np.int64] | None = None
     segment_names: tuple[str, ...] = ()
+    start: FittedModel | None = None
 
     @property
     def left_out(self) -> NDArray[np.bool_]:

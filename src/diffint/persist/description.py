@@ -62,7 +62,8 @@ class Description:
     categories: the features that are categories, each with its number of values; value_bytes:
     number of bytes that the values have together; times: the columns of times, by name. n_segments,
     segment_bytes: number of segments, and of bytes that their names have together; n_sample: of
-    calibration rows that are stored; accepted: when each row was called normal.
+    calibration rows that are stored; accepted: when each row was called normal; refreshed_from:
+    identities of the models before this one.
     """
 
     config: Config
@@ -81,6 +82,7 @@ class Description:
     segment_bytes: int = 0
     n_sample: int = 0
     accepted: tuple[str, ...] = ()
+    refreshed_from: tuple[str, ...] = ()
 
     @property
     def n_values(self) -> dict[int, int]:
@@ -219,6 +221,8 @@ class Description:
             del values["n_sample"]
         if not self.accepted:
             del values["accepted"]
+        if not self.refreshed_from:
+            del values["refreshed_from"]
         return json.dumps(values)
 
     @classmethod
@@ -228,7 +232,7 @@ class Description:
             names = (*fields(cls), "training_rows")
             optional = (
                 *("flag_rates", "categories", "value_bytes", "times"),
-                *("n_segments", "segment_bytes", "n_sample", "accepted"),
+                *("n_segments", "segment_bytes", "n_sample", "accepted", "refreshed_from"),
             )
             raw = _record(json.loads(text), names, optional)
             settings = _record(raw["settings"], (*_SETTINGS, *_LATER_SETTINGS), _LATER_SETTINGS)
@@ -250,9 +254,8 @@ class Description:
                 n_segments=_checked(raw.get("n_segments", 0), int),
                 segment_bytes=_checked(raw.get("segment_bytes", 0), int),
                 n_sample=_checked(raw.get("n_sample", 0), int),
-                accepted=tuple(
-                    _checked(when, str) for when in _checked(raw.get("accepted", []), list)
-                ),
+                accepted=_texts(raw.get("accepted", [])),
+                refreshed_from=_texts(raw.get("refreshed_from", [])),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]
@@ -283,7 +286,7 @@ class Description:
         certified = DECODERS[read.config.decoder].certified
         if read.flag_rates is not None and not certified:
             raise ModelFileError("only a certified decoder has rates of flags")
-        check_training(read.training, read.config)
+        check_training(read.training, read.config, bool(read.refreshed_from))
         return read
 
 
@@ -311,6 +314,10 @@ def _plain_values(raw: Any, kind: type) -> dict[str, Any]:
     """The values of a dataclass whose fields are numbers and texts."""
     raw = _record(raw, fields(kind))
     return {f.name: _checked(raw[f.name], _PLAIN_TYPES[str(f.type)]) for f in fields(kind)}
+
+
+def _texts(raw: Any) -> tuple[str, ...]:
+    return tuple(_checked(text, str) for text in _checked(raw, list))
 
 
 def _flag_rates(raw: Any) -> FlagRates | None:

@@ -19,7 +19,14 @@ from ..core.calibration import Calibration, group_sizes
 from ..core.config import CALIBRATIONS, Config
 from ..core.constants import LARGEST_TRAINING_VALUE, LARGEST_WEIGHT
 from ..core.errors import ModelFileError
-from ..core.model import QUANTILE_LEVELS, FeatureSummary, FittedModel, Member, TrainingSummary
+from ..core.model import (
+    MOST_ANCESTORS,
+    QUANTILE_LEVELS,
+    FeatureSummary,
+    FittedModel,
+    Member,
+    TrainingSummary,
+)
 
 _LARGEST_OUTPUT = 1e37  # bound on the outputs of a decoder; float32 ends at 3.4e38
 _LARGEST_SCALED = 1e30  # ends of boxes, in scaled units
@@ -48,7 +55,10 @@ def check_model(model: FittedModel) -> None:
     _check_segments(model.calibration)
     if np.isinf(model.accepted.rows).any() or not model.accepted.wrong.any(axis=1).all():
         raise ModelFileError("the accepted rows are impossible")
-    check_training(model.training, model.config)
+    former = model.refreshed_from
+    if len(former) > MOST_ANCESTORS or not all(map(_is_digest, former)):
+        raise ModelFileError("the models before this one are impossible")
+    check_training(model.training, model.config, bool(former))
     _check_features(model.features, n_rows)
     for i, member in enumerate(model.members):
         for possible, what in _member_checks(member, n_rows):
@@ -74,20 +84,29 @@ def _check_segments(calibration: Calibration) -> None:
         raise ModelFileError("the stored rows have infinite values")
 
 
-def check_training(training: TrainingSummary, config: Config) -> None:
-    """Raise a `ModelFileError` if the summary of the training is impossible."""
+def check_training(training: TrainingSummary, config: Config, refreshed: bool = False) -> None:
+    """Raise a `ModelFileError` if the summary of the training is impossible.
+
+    refreshed: whether training went on from another model, with fewer epochs than a fit has
+    """
     texts = (training.device, training.created, training.version)
+    as_set = config.epochs in ("auto", training.epochs)
+    fewer = refreshed and not isinstance(config.epochs, str) and training.epochs <= config.epochs
     if (
         training.n_rows < 2
         or min(training.n_known_anomalies, training.n_suspects, training.n_blank_rows) < 0
         or min(training.batch_size, training.epochs) < 1
-        or config.epochs not in ("auto", training.epochs)
+        or not (as_set or fewer)
         or config.batch_size not in ("auto", "paper", training.batch_size)
         or not (math.isfinite(training.seconds) and training.seconds >= 0)
         or not all(len(text) <= _LONGEST_TEXT and text.isprintable() for text in texts)
-        or not re.fullmatch("[0-9a-f]{64}", training.fingerprint)
+        or not _is_digest(training.fingerprint)
     ):
         raise ModelFileError("the summary of the training is impossible")
+
+
+def _is_digest(text: str) -> bool:
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def _member_checks(member: Member, n_rows: int) -> Iterable[tuple[bool, str]]:

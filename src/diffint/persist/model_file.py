@@ -61,6 +61,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         segment_bytes=sum(map(len, segments)),
         n_sample=len(model.calibration.sample),
         accepted=model.accepted.when,
+        refreshed_from=model.refreshed_from,
     )
     for column in (settings["id_column"], settings["segment_column"]):
         if column is not None:
@@ -211,6 +212,7 @@ def _assemble(description: Description, arrays: dict[str, NDArray[Any]]) -> Fitt
         flag_rates=description.flag_rates,
         kinds=kinds,
         called_normal=_accepted(description, arrays),
+        refreshed_from=description.refreshed_from,
     )
 
 

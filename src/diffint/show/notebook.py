@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.formatting import counted, number, percent, printable, rounded_down, shown_name
 from ..core.row_labels import row_name
+from .wording.comparison import after_text, before_text, comparison_text
 from .wording.drift import change_text, drift_text, p_text
 from .wording.patterns import condition_text, summary
 from .wording.selections import selection_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..decide.drift import Drift
     from ..decide.selection import Selection
     from ..explain.alert_groups import AlertGroups
+    from ..explain.comparison import ModelComparison
     from ..explain.global_explanation import GlobalExplanation
     from ..explain.local_explanation import LocalExplanation
     from ..explain.nearest_normal import NearestNormal
@@ -123,6 +125,15 @@ def drift_html(drift: Drift) -> str:
     ]
     n_more = len(drift.shifts) - len(shown)
     return html_table(drift_text(drift), ("Feature", "Change", "p-value"), lines, n_more)
+
+
+def comparison_html(found: ModelComparison) -> str:
+    """What is different between two models, with the ranges that moved most."""
+    shown = found.ranges[:MOST_LINES]
+    lines = [[f"{s.pattern}", shown_name(s.feature), before_text(s), after_text(s)] for s in shown]
+    title = comparison_text(found).split("\n")[0]
+    headings = ("Pattern", "Feature", "Before", "Now")
+    return html_table(title, headings, lines, len(found.ranges) - len(shown))
 
 
 def groups_html(groups: AlertGroups) -> str:

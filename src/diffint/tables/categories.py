@@ -151,7 +151,7 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
     """
     if not values:
         return np.full(len(column), np.nan)
-    _check_not_numbers_now(column, values)
+    check_like_training(column, values)
     places, texts = distinct_texts(column)
     position = {value: i for i, value in enumerate(values)}
     other = position.get(OTHER, len(values))
@@ -159,7 +159,8 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
     return np.array([*known, np.nan])[places]
 
 
-def _check_not_numbers_now(column: Any, values: Values) -> None:
+def check_like_training(column: Any, values: Values) -> None:
+    """Raise an error if a column has numbers, but none of its values in training was one."""
     import pandas
 
     kind = column.dtype

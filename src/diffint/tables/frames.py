@@ -76,7 +76,7 @@ def _checked_matrix(estimator: Any, X: Any, reset: bool, kinds: Kinds) -> Matrix
             validate_data(estimator, frame, reset=reset, skip_check_array=True)
         except ValueError as error:  # scikit-learn's message lists the names as they are
             raise InputError(printable(str(error), keep="\n")) from None
-        expanded = with_time_parts(_with_text_names(frame), kinds.times)
+        expanded = with_time_parts(with_text_names(frame), kinds.times)
         values: Any = _frame_values(expanded, kinds.categories)
     elif not kinds.only_numbers:
         kind, names = "times", list(kinds.times)
@@ -111,7 +111,7 @@ def find_kinds(X: Any, named: Sequence[str] | str) -> Kinds:
         if others:
             raise InputError("categories are named, but the table has no column names")
         return ONLY_NUMBERS
-    frame = _with_text_names(frame)
+    frame = with_text_names(frame)
     columns = list(frame.columns)
     unknown = [name for name in others if name not in columns]
     if unknown:
@@ -140,7 +140,7 @@ def new_texts_of(
     frame = None if kinds.only_numbers else as_pandas(X)
     if frame is None:
         return {}
-    frame = _with_text_names(frame)
+    frame = with_text_names(frame)
     if rows is not None:
         frame, table = frame.iloc[rows], table[rows]
     expanded = with_time_parts(frame, kinds.times)
@@ -159,7 +159,7 @@ def unused_cells(X: Any, unused: Sequence[str], rows: Any) -> dict[str, list[str
     frame = as_pandas(X) if unused else None
     if frame is None:
         return {}
-    frame = _with_text_names(frame).iloc[rows]
+    frame = with_text_names(frame).iloc[rows]
     cells = {name: frame[name] for name in unused if name in frame.columns}
     return {
         name: [
@@ -229,7 +229,7 @@ def as_pandas(X: Any) -> Any | None:
     return None
 
 
-def _with_text_names(frame: Any) -> Any:
+def with_text_names(frame: Any) -> Any:
     """The frame with the names of its features: texts, and ``x0, x1, …`` for unnamed columns."""
     names = list(frame.columns)
     _check_unique_names(names)

@@ -6,31 +6,41 @@ import numpy as np
 
 from ..kernel_cache import compiled
 
+_BLOCK = 512  # rows that are counted together; their numbers stay in the cache
+
 
 @compiled
-def count_inside(rows, lower, upper, inside, kept, left):
+def count_inside(columns, lower, upper, inside, kept, left):
     """Add counts of rows to inside (units,), kept and left (units, features).
 
     inside: rows within all bounds of a unit; kept, left: rows within the bounds of all other
     features whose value of this feature is within its bounds (kept) or outside (left).
-    rows: (rows, features); lower, upper: (units, features). A missing value counts as within.
+    columns: (features, rows), so that several rows are compared at once; lower, upper: (units,
+    features). A missing value counts as within.
     """
     units, features = lower.shape
-    for b in range(rows.shape[0]):
-        row = rows[b]
+    n_rows = columns.shape[1]
+    missed = np.zeros(_BLOCK, dtype=np.int32)
+    where = np.zeros(_BLOCK, dtype=np.int32)  # sum of the features missed: the feature, if one
+    for start in range(0, n_rows, _BLOCK):
+        size = min(_BLOCK, n_rows - start)
         for k in range(units):
-            low, up = lower[k], upper[k]
-            missed, where = 0, 0
+            for b in range(size):
+                missed[b] = 0
+                where[b] = 0
             for j in range(features):
-                if row[j] < low[j] or row[j] > up[j]:
-                    missed += 1
-                    where = j
-                    if missed > 1:
-                        break
-            if missed == 0:
-                inside[k] += 1
-                for j in range(features):
-                    kept[k, j] += row[j] == row[j]
-            elif missed == 1:
-                left[k, where] += 1
+                low, up = lower[k, j], upper[k, j]
+                column = columns[j, start : start + size]
+                feature = np.int32(j)
+                for b in range(size):
+                    outside = np.int32((column[b] < low) | (column[b] > up))
+                    missed[b] += outside
+                    where[b] += outside * feature
+            for b in range(size):
+                if missed[b] == 0:
+                    inside[k] += 1
+                    for j in range(features):
+                        kept[k, j] += columns[j, start + b] == columns[j, start + b]
+                elif missed[b] == 1:
+                    left[k, where[b]] += 1
     return np.int64(0)

@@ -21,7 +21,6 @@ from ..interface import (
     diverged,
     epoch_orders,
 )
-from ..parameters import initial_parameters
 from . import layout, spectral, steps
 from .intervals import largest_magnitude
 from .team import abort
@@ -96,7 +95,7 @@ def _train_member(
 ) -> TrainedMember:
     rng = np.random.default_rng(run.seed)
     n_rows, n_features = run.rows.shape
-    start = initial_parameters(rng, run.rows, config)
+    start = run.initial_parameters(rng, config)
     epochs, batch_size = int(config.epochs), min(int(config.batch_size), n_rows)
     steps_per_epoch = -(-n_rows // batch_size)
     shape = layout.shape_of(start, config.temperature, largest_magnitude(run.rows))

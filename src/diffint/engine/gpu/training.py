@@ -26,7 +26,6 @@ from ...core.errors import InputError
 from ..cpu import layout, spectral
 from ..cpu.intervals import SAFE_EXPONENT, largest_magnitude
 from ..interface import Progress, TrainedMember, TrainingRun, diverged
-from ..parameters import initial_parameters
 
 try:
     import torch
@@ -100,7 +99,7 @@ def _train_together(
     runs: list[TrainingRun], config: Config, device: str, report: Progress
 ) -> list[TrainedMember]:
     rngs = [np.random.default_rng(run.seed) for run in runs]
-    starts = [initial_parameters(g, run.rows, config) for g, run in zip(rngs, runs, strict=True)]
+    starts = [run.initial_parameters(rng, config) for rng, run in zip(rngs, runs, strict=True)]
     largest = max(largest_magnitude(run.rows) for run in runs)
     shape = layout.shape_of(starts[0], config.temperature, largest)
     flat = np.stack([layout.pack(start, shape) for start in starts])

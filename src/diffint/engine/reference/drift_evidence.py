@@ -29,7 +29,7 @@ FIRST_SHARE = 0.2  # of the money begins at the first row: rows may have moved b
 HORIZON = 1_000.0  # rows over which about a tenth of the rest begins
 SLOPES = np.array([-0.8, -0.3, 0.3, 0.8])
 TAILS = np.array([[0.01, 8.0], [0.05, 2.5]])  # share of p-values at an end, and their factor
-ODDS = np.array([1 / 4, 1 / 1.6, 1.6, 4.0, 16.0])
+ODDS = np.array([1 / 4, 1 / 1.6, 1.6, 3.0, 12.0])
 
 
 class Bets(NamedTuple):

@@ -6,7 +6,6 @@ import numpy as np
 
 from ...core.config import Config
 from ..interface import Progress, TrainedMember, TrainingRun, epoch_orders
-from ..parameters import initial_parameters
 from .network import train_eagerly
 
 
@@ -29,7 +28,7 @@ class ReferenceEngine:
         self, member: int, run: TrainingRun, config: Config, progress: Progress | None
     ) -> TrainedMember:
         rng = np.random.default_rng(run.seed)
-        start = initial_parameters(rng, run.rows, config)
+        start = run.initial_parameters(rng, config)
         rng.integers(2**63)  # the other engines draw the seed of their power iteration here
         epochs, batch_size = int(config.epochs), min(int(config.batch_size), len(run.rows))
         network, support, history = train_eagerly(

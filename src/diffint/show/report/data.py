@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...decide.drift import Drift
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class ScoredTable:
     segments, row_segments: (rows,) and (shown,) the segments of all and of the shown rows, as
         places among those of the model; None if it has none.
     accepted: (rows,) whether each is like a row that was accepted; None if none were.
+    drift: whether the rows are like the calibration rows, if it is known.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
 
@@ -41,6 +43,7 @@ class ScoredTable:
     segments: NDArray[np.int64] | None = None
     row_segments: NDArray[np.int64] | None = None
     accepted: NDArray[np.bool_] | None = None
+    drift: Drift | None = None
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:

@@ -26,6 +26,7 @@ from .data import ScoredTable
 from .drawing import Places
 from .groups import group_data
 from .learned import N_FEATURES, feature_bars, pattern_drawings
+from .moved import drift_line, moved_part
 from .rows import LEVEL, row_data
 from .scores import draw_scores
 from .settings import settings, training_facts
@@ -68,6 +69,8 @@ def render(
         headline=headline(n_flagged, len(scored.scores)),
         meaning=_meaning(rule, len(scored.scores), n_flagged),
         agreement=_agreement(scored, rule),
+        drift_line=drift_line(scored.drift),
+        moved=moved_part(scored.drift),
         shown=_shown(len(scored.rows), n_flagged),
         n_shown=len(scored.rows),
         scores=scores,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from ...tables.frames import new_texts_of, unused_cells
 from ...tables.inputs import ignored_columns
 from .data import ScoredTable
 
+if TYPE_CHECKING:
+    from ...decide.drift import Drift
+
 
 def scored_rows(
     model: FittedModel,
@@ -31,10 +34,12 @@ def scored_rows(
     max_rows: int,
     kept: Mapping[str, Any] | None,
     source: str,
+    drift: Drift | None = None,
 ) -> ScoredTable:
     """A table with its flagged rows, named by its index.
 
-    table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns
+    table: (rows, features) what `read_table` made of `X`; scores: (rows,); kept: more columns;
+    drift: of all rows
     """
     flagged = np.flatnonzero(rule.flagged(scores))
     shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
@@ -45,6 +50,7 @@ def scored_rows(
         scores=scores,
         segments=rule.codes,
         accepted=rule.accepted,
+        drift=drift,
         row_segments=None if rule.codes is None else rule.codes[shown],
         rows=np.asarray(table[shown], dtype=np.float64),
         ids=tuple(str(i if index is None else index[i]) for i in shown),

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 _MOST_SHIFTS = 3
 _SMALLEST_SHOWN = 0.001  # p-value
 _LESS = 0.8  # of the flagged share, above which nothing is explained
+_SHARES = {MISSING: "missing values"}
+TRAINING_ROWS = (
+    "The model was trained on these rows or on some of them: their scores are too low to be "
+    "compared."
+)
 _ALIKE = 0.02  # difference of flagged shares that is not worth another feature
 
 
 def drift_text(drift: Drift) -> str:
     """``The population has moved (p < 0.001). temp moved from 35.1 to 79 (median; +2.9 sd). …``"""
-    return " ".join([*_verdict(drift), _flags(drift)])
+    trained_on = [TRAINING_ROWS] if drift.training_rows else []
+    return " ".join([*_verdict(drift), *trained_on, flags_text(drift)])
 
 
 def p_text(p_value: float) -> str:
@@ -71,12 +77,24 @@ def shift_text(shift: FeatureShift) -> str:
 
 def change_text(shift: FeatureShift) -> str:
     """``median 35.1 → 79``: what has changed, without the name of the feature"""
+    what = measure_text(shift).removeprefix("share of ")
+    return f"{what} {' → '.join(values_text(shift))}"
+
+
+def measure_text(shift: FeatureShift) -> str:
+    """``median``, ``share of Oslo``, ``rank correlation with age``: what was measured"""
     if shift.measure == "share":
-        what = shown_name(shift.value) if shift.value else shift.kind
-        return f"{what} {percent(shift.was)} → {percent(shift.now)}"
+        what = shown_name(shift.value) if shift.value else _SHARES.get(shift.kind, shift.kind)
+        return f"share of {what}"
+    return f"{shift.measure} {shown_name(shift.kind)}" if shift.is_relation else shift.measure
+
+
+def values_text(shift: FeatureShift) -> tuple[str, str]:
+    """What was measured before, and now."""
+    if shift.measure == "share":
+        return percent(shift.was), percent(shift.now)
     was, now = distinct_numbers(shift.was, shift.now)
-    other = f" {shown_name(shift.kind)}" if shift.is_relation else ""
-    return f"{shift.measure}{other} {was} → {now}"
+    return was, now
 
 
 def _deviations(shift: FeatureShift) -> str:
@@ -84,7 +102,7 @@ def _deviations(shift: FeatureShift) -> str:
     return f"; {'+' if size > 0 else '−'}{number(abs(size), 2)} sd" if size == size else ""
 
 
-def _flags(drift: Drift) -> str:
+def flags_text(drift: Drift) -> str:
     """How many rows are flagged, and how many would be if features were as in training."""
     now = f"{percent(drift.flagged_share)} of the rows are flagged"
     now = f"{now[0].upper()}{now[1:]}, {percent(drift.expected_share)} expected"

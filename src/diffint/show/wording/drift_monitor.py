@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.formatting import counted, listed, number, shown_name
+from .drift import p_text
 
 if TYPE_CHECKING:
     from ...decide.drift_state import Change, DriftState
@@ -13,7 +14,7 @@ _MOST_SHOWN = 5
 
 
 def drift_text(state: DriftState) -> str:
-    """``The rows have moved: alarm at row 412 of 1,000 (p = 0.0002). spread of price since …``"""
+    """``The rows have moved: alarm at row 412 of 1,000 rows (p < 0.001; …).``, and what has"""
     rate = f"{number(100 * state.false_alarm_rate)} %"
     rows = counted(state.n_rows, "row")
     if not state.drifted:
@@ -23,7 +24,7 @@ def drift_text(state: DriftState) -> str:
         )
     lines = [
         f"The rows have moved: alarm at row {state.alarm_row:,} of {rows} "
-        f"(p = {number(state.p_value, 2)}; at most {rate} of streams without drift ever alarm)."
+        f"({p_text(state.p_value)}; at most {rate} of streams without drift ever alarm)."
     ]
     lines += [f"  {_change_text(change)}" for change in state.changes[:_MOST_SHOWN]]
     if len(state.changes) > _MOST_SHOWN:
@@ -32,8 +33,8 @@ def drift_text(state: DriftState) -> str:
 
 
 def _change_text(change: Change) -> str:
-    p = number(change.p_value, 2)
-    return f"{subject_text(change)}, since about row {change.since:,} (p = {p})"
+    since = f"since about row {change.since:,}"
+    return f"{subject_text(change)}, {since} ({p_text(change.p_value)})"
 
 
 def subject_text(change: Change) -> str:
