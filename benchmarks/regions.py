@@ -16,7 +16,9 @@ them are, for every table and kind.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -29,6 +31,7 @@ import torch
 from diffint import DiffInt
 from diffint.bench.protocol import make_trial
 from diffint.tables.datasets import adbench_files, read_adbench
+from result_lines import emit
 from score_search import TorchScore, follow_gradient
 
 TABLES = ("6_cardio", "14_glass", "18_Ionosphere", "29_Pima", "38_thyroid", "45_wine")
@@ -104,63 +107,112 @@ def measure(path: Path, decoder: str, kind: str, n_regions: int) -> list[dict[st
         if not wanted[certain]:
             continue
         wanted[certain] -= 1
-        line = {"table": path.stem, "decoder": decoder, "kind": kind, "truth": truth}
+        line: dict[str, Any] = {
+            "table": path.stem,
+            "decoder": decoder,
+            "kind": kind,
+            "truth": truth,
+        }
         started = time.perf_counter()
-        plain = detector.certify_region(low, high, **PLAIN)
-        line["verdict"], line["s"] = plain.verdict, time.perf_counter() - started
+        plain = detector.certify_region(low, high)
+        line["verdict"], line["seconds"] = plain.verdict, time.perf_counter() - started
         started = time.perf_counter()
-        finer = detector.certify_region(low, high, **FINER)
-        line["finer"], line["finer_s"] = finer.verdict, time.perf_counter() - started
+        finer = detector.certify_region(low, high, splits=1_000_000, seconds=SECONDS)
+        line["finer"], line["finer_seconds"] = finer.verdict, time.perf_counter() - started
         line["n_boxes"] = finer.n_boxes
         line["lower"], line["found_lower"] = finer.lower / threshold, scores.min() / threshold
         line["upper"], line["found_upper"] = finer.upper / threshold, scores.max() / threshold
         line["violations"] = int(((scores < finer.lower) | (scores > finer.upper)).sum())
         lines.append(line)
-        print(line, flush=True) if os.environ.get("SHOW") else None
     return lines
 
 
-PLAIN: dict[str, Any] = {}
-FINER: dict[str, Any] = {"splits": 1_000_000, "seconds": float(os.environ.get("SEC", "10"))}
+def report(lines: list[dict[str, Any]], options: Any) -> list[str]:
+    """The page."""
+    text: list[str] = []
+    emit(
+        text,
+        "# Regions that get decided",
+        "",
+        f"Created by `python benchmarks/regions.py --data FOLDER --out docs/results/regions "
+        f"--regions {options.regions}`, which describes what is measured.",
+        "",
+        f"{len(lines):,} regions, **{sum(line['violations'] for line in lines)} scores outside a "
+        "bound**. Decided: the share of regions that are truly certain (all rows flagged, or none) "
+        "for which this is proven: by default (32 splits), and within 10 seconds. Mixed: the share "
+        "of the other regions for which a flagged and a passed row are found, within 10 seconds.",
+        "",
+        "| decoder | other features | truth | regions | decided by default | within 10 s | "
+        "seconds by default: median | longest |",
+        "|---|---|---|---|---|---|---|---|",
+    )
+    for decoder in options.decoders.split(","):
+        for kind in (*KINDS, "all"):
+            for truth in ("all flagged", "none flagged", "certain", "mixed"):
+                own = [
+                    line
+                    for line in lines
+                    if line["decoder"] == decoder
+                    and kind in (line["kind"], "all")
+                    and (line["truth"] == truth or (truth == "certain" != line["truth"] != "mixed"))
+                ]
+                if own:
+                    emit(text, _cells(own, decoder, kind, truth))
+    emit(text, "", "## By table", "", "Decided, of the truly certain regions.", "")
+    emit(text, "| table | decoder | regions | by default | within 10 s |", "|---|---|---|---|---|")
+    for table in options.tables.split(","):
+        for decoder in options.decoders.split(","):
+            own = [
+                line
+                for line in lines
+                if (line["table"], line["decoder"]) == (table, decoder) and line["truth"] != "mixed"
+            ]
+            if own:
+                shares = [np.mean([line[k] != "undecided" for line in own]) for k in _VERDICTS]
+                cells = " | ".join(f"{share:.2f}" for share in shares)
+                emit(text, f"| {table} | {decoder} | {len(own)} | {cells} |")
+    return text
+
+
+_VERDICTS = ("verdict", "finer")
+
+
+def _cells(lines: list[dict[str, Any]], decoder: str, kind: str, truth: str) -> str:
+    decided = [np.mean([line[k] != "undecided" for line in lines]) for k in _VERDICTS]
+    seconds = [line["seconds"] for line in lines]
+    return (
+        f"| {decoder} | {kind} | {truth} | {len(lines)} | {decided[0]:.2f} | {decided[1]:.2f} "
+        f"| {np.median(seconds):.2f} | {max(seconds):.2f} |"
+    )
 
 
 def main() -> None:
+    """Measure all tables and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--regions", type=int, default=40)
+    parser.add_argument("--out", required=True, help="page without its ending")
+    parser.add_argument("--regions", type=int, default=40, help="of each table, decoder and kind")
     parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--decoders", default="free,certified")
+    parser.add_argument("--decoders", default="certified,free")
     parser.add_argument("--jobs", type=int, default=2)
-    o = parser.parse_args()
-    files = adbench_files(o.data)
-    lines = []
-    with ProcessPoolExecutor(o.jobs) as pool:
-        fs = [
-            pool.submit(measure, files[t], d, k, o.regions)
-            for t in o.tables.split(",")
-            for d in o.decoders.split(",")
-            for k in KINDS
+    options = parser.parse_args()
+    files = adbench_files(options.data)
+    lines: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        tasks = [
+            pool.submit(measure, files[table], decoder, kind, options.regions)
+            for table in options.tables.split(",")
+            for decoder in options.decoders.split(",")
+            for kind in KINDS
         ]
-        for f in as_completed(fs):
-            lines += f.result()
-    import pandas as pd
-
-    f = pd.DataFrame(lines)
-    f.to_csv(o.out + ".csv", index=False)
-    c = f[f.truth != "mixed"]
-    print(f.violations.sum(), "violations")
-    print(
-        c.assign(d0=c.verdict != "undecided", d1=c.finer != "undecided")
-        .groupby(["decoder", "kind", "truth"])[["d0", "d1", "s", "finer_s"]]
-        .agg(["mean"])
-        .assign(n=c.groupby(["decoder", "kind", "truth"]).size())
-    )
-    print(
-        c.assign(d0=c.verdict != "undecided", d1=c.finer != "undecided")
-        .groupby(["decoder", "table", "kind"])[["d0", "d1"]]
-        .mean()
-    )
+        for n, future in enumerate(as_completed(tasks)):
+            lines += future.result()
+            print(f"{n + 1} of {len(tasks)} done", file=sys.stderr)
+    with open(f"{options.out}.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0].keys())
+        writer.writeheader()
+        writer.writerows(lines)
+    Path(f"{options.out}.md").write_text("\n".join(report(lines, options)) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from diffint import DiffInt
+from diffint.certify.regions import RegionCertificate
 from diffint.core.scaling import SCALERS
 from score_search import TorchScore, follow_gradient
 
@@ -66,7 +67,7 @@ def _random_settings(rng: np.random.Generator) -> dict[str, Any]:
         "n_units": round(between(1, 200)),
         "hidden_width": round(between(2, 64)),
         "temperature": between(0.01, 0.5),
-        "decoder": str(rng.choice(["free", "certified"])),
+        "decoder": str(rng.choice(["free", "certified", "spectral"])),
         "scaling": str(rng.choice(list(SCALERS))),
         "error": str(rng.choice(["clipped", "unclipped"])),
         "missing": str(rng.choice(["signal", "ignored"])),
@@ -121,19 +122,25 @@ def _check_regions(
     score, broken, rows, with_pinned, worst = TorchScore(detector.model_), 0, 0, 0, ""
     for i in range(REGIONS):
         lower, upper = _random_region(x, rng)
-        regions = [detector.certify_region(lower, upper, splits=s) for s in (0, 4 * (i % 5))]
-        scores = _search(detector, score, x, lower, upper, rng)
+        absent = _absent(x.shape[1], rng)
+        names = [detector.model_.feature_names[j] for j in absent]
+        regions = [
+            detector.certify_region(lower, upper, splits=s, missing=names, aim=aim)
+            for s, aim in ((0, "verdict"), (4 * (i % 5), "bounds"), (16, "verdict"))
+        ]
+        scores = _search(detector, score, x, lower, upper, absent, rng)
         rows += len(scores)
         with_pinned += bool((lower == upper).any())
         for region in regions:
-            if scores.min() < region.lower or scores.max() > region.upper:
+            wrong = region.verdict == "mixed" and not _are_witnesses(detector, region)
+            if scores.min() < region.lower or scores.max() > region.upper or wrong:
                 broken += 1
                 worst = f"scores {scores.min()} to {scores.max()} in {region.lower} to "
                 worst += f"{region.upper}: {x.shape[1]} features, {settings}"
                 break
     return Outcome(
         few_units=settings["n_units"] <= 10,
-        certified=settings["decoder"] == "certified",
+        certified=settings["decoder"] != "free",
         low_temperature=settings["temperature"] < 0.05,
         regions=REGIONS,
         pinned=with_pinned,
@@ -143,12 +150,29 @@ def _check_regions(
     )
 
 
+def _absent(d: int, rng: np.random.Generator) -> list[int]:
+    """The features of a region that may be missing: usually none."""
+    count = int(rng.choice([0, 1, 2], p=[0.7, 0.2, 0.1]))
+    return sorted(rng.choice(d, size=min(count, d - 1), replace=False).tolist())
+
+
+def _are_witnesses(detector: DiffInt, region: RegionCertificate) -> bool:
+    """Whether the rows of a mixed region are in it, and on both sides of the threshold."""
+    assert region.threshold is not None
+    rows = region.rows.to_numpy(float)
+    inside = (rows >= region.region_lower) & (rows <= region.region_upper)
+    inside[:, list(region.missing)] |= np.isnan(rows[:, list(region.missing)])
+    flagged = detector.anomaly_score(rows) > region.threshold
+    return bool(inside.all() and flagged.tolist() == [True, False])
+
+
 def _search(
     detector: DiffInt,
     score: TorchScore,
     x: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
+    absent: list[int],
     rng: np.random.Generator,
 ) -> np.ndarray:
     """The scores of all rows tried. lower, upper: (features,)"""
@@ -181,6 +205,8 @@ def _search(
     width = np.where(high > low, high - low, 1.0)
     visited = follow_gradient(score, low, high, (starts - low) / width, _STEPS)
     rows = np.clip(np.concatenate([mixed(_RANDOM_ROWS), visited]), lower, upper)
+    for j in absent:
+        rows[rng.random(len(rows)) < 0.3, j] = np.nan
     scores = detector.anomaly_score(rows)
     seen = [scores]
     for _ in range(_ROUNDS):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ETA = 0.2  # η: smallest distance, in scaled units, that counts as beyond an interval's end
 ACTIVE_BELOW = 0.9  # θ: an interval with a lower mean membership constrains inliers
 _BLOCK_ROWS = 2_048
+_ALONE = 1e-9  # a row's surprise may differ by this between being scored alone and with others
 FLAGS = {
     "out_of_support": "outside the soft box of every unit",
     "strict": "beyond every constraining interval of some unit",
@@ -65,8 +66,8 @@ class Certificate(Immutable):
     (members, rows), the parts of the bounds:
     image_distance: proven error whatever the code: the distance from all outputs of the decoder.
     distance: (1/d)·‖x − g(f_0)‖₁.
-    beside_error: the other parts of the score: the distance from the nearest kept row, and missing
-        cells.
+    beside_error: the other parts of the score: the distance from the nearest kept row, missing
+        cells, and the surprise of categories.
     kappa: bound on ‖f(x) − f_0‖₂ from the features one at a time; code_distance: that distance.
     slack, slack_at_row: what is subtracted for the distance of the codes.
     rounding: what is subtracted for float32 arithmetic.
@@ -359,6 +360,9 @@ class MemberMargin:
         if self.missing_counts:
             count[:] = self.scaler.n_seen
             beside += missing_parts(self.member, ~present).sum(axis=1) * (1.0 - SLIGHT)
+        if len(self.member.associations.categories):
+            surprise = self.member.associations.parts(x).sum(axis=1) * (1.0 - _ALONE)
+            beside += surprise * (count / self.scaler.n_seen)
         attractor, sizes = self.decode(empty)
         away = np.abs(np.where(present, target - attractor[inverse], 0.0))
         distance = away.sum(axis=1) / count
