@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -184,6 +185,36 @@ def test_constant_and_empty_columns():
         assert scores.max() <= region.upper
         # At most three different scaled values, each a single row: splitting finds them all.
         np.testing.assert_allclose([region.lower, region.upper], [scores.min(), scores.max()])
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+@pytest.mark.parametrize("missing", ["signal", "ignored"])
+def test_features_that_may_be_missing(decoder, missing):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 4))
+    x[:, 1] = 3.0  # a constant feature
+    x[rng.random(120) < 0.1, 2] = np.nan
+    settings = {**QUICK, "decoder": decoder, "missing": missing, "kept_rows": 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detector = DiffInt(**settings).fit(x)
+    low, high = np.array([-0.5, 3.0, -0.2, 0.0]), np.array([0.5, 3.0, 0.2, 0.0])
+    names = ["x0", "x1", "x2"]
+    rows = rng.uniform(low, high, size=(4_000, 4))
+    rows[:, :3][rng.random((4_000, 3)) < 0.4] = np.nan
+    scores = detector.anomaly_score(rows)
+    for splits in (0, 20):
+        region = detector.certify_region(low, high, splits=splits, missing=names, aim="bounds")
+        assert region.lower <= scores.min()
+        assert scores.max() <= region.upper
+        assert region.missing == (0, 1, 2)
+    assert "x0, x1, x2 may be missing" in region.text()
+    complete = detector.certify_region(low, high, aim="bounds")
+    assert complete.upper - complete.lower < region.upper - region.lower
+    with pytest.raises(InputError, match="'x9', which is not a feature"):
+        detector.certify_region(low, high, missing=["x9"])
+    with pytest.raises(InputError, match="must be a list"):
+        detector.certify_region(low, high, missing="x0")
 
 
 def test_verdicts(detector, rows):

@@ -257,6 +257,8 @@ class RangeScaler(Scaler):
                 target.low[:, j] = np.where(below, lowest, other)
                 other = np.where(within, self.bottom, lowest)
                 target.high[:, j] = np.where(above, highest, other)
+            for ends in (*clipped, *target):
+                ends[np.isnan(lower[:, j]), j] = np.nan
         return region
 
     def is_possible(self) -> bool:
