@@ -189,6 +189,12 @@ class _SplitTask:
             x[x[:, j] >= count, j] = np.nan
         return x
 
+    def _missing_share(self) -> NDArray[np.float64]:
+        """(features,) of the cells that new rows may miss as training rows do."""
+        share = np.isnan(self.task.x[self.seen]).mean(axis=0)
+        share[self.task.kinds.positions(self.feature_names)] = 1.0  # later rows have no position
+        return share
+
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Measure and calibrate the trained members, and build the model."""
         warn_about_training(trained)
@@ -202,9 +208,10 @@ class _SplitTask:
             split.left_out,
             self.runs,
             trained,
-            np.isnan(x[self.seen]).mean(axis=0),
+            self._missing_share(),
             self.task.kinds.n_values,
             n_jobs,
+            self.task.kinds.calendar_pairs(self.feature_names),
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])
