@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from ..core.associations import MOST_VALUES
 from ..core.scaling.curves import Curve, category_curve
 from ..tables.categories import OTHER
 from .sampling import Rows
@@ -42,25 +43,44 @@ def with_ordered_values(
     return x, ordered
 
 
-def with_values_of(
-    x: NDArray[Any], categories: Mapping[int, Values], rows: Rows
-) -> tuple[NDArray[Any], dict[int, Values]]:
-    """The table with the codes of the values that some rows have, in their order; the values.
+def are_listed(categories: Mapping[int, Values]) -> bool:
+    """Whether no category has more values than are learned one by one."""
+    return all(len(values) <= MOST_VALUES for values in categories.values())
 
-    The values of other rows are treated as those of later tables: as new ones, or as any other one
-    of a column with very many values. x: (rows, features)
+
+def with_values_of(
+    x: NDArray[Any],
+    categories: Mapping[int, Values],
+    rows: Rows,
+    choosing: Rows | None = None,
+) -> tuple[NDArray[Any], dict[int, Values]]:
+    """The table with the codes of the values that some rows have, in a new order; the values.
+
+    Of a column with very many values the most common ones are listed, and all others count as one.
+    The values of other rows are treated as those of later tables: as new ones, or as any other one.
+    x: (rows, features); choosing: those of the rows that say which values are common, by default
+    all
     """
     x, found = x.copy(), {}
     for j, values in categories.items():
         codes = np.where(np.isnan(x[:, j]), -1, x[:, j]).astype(np.intp)  # the last: missing
-        there = np.intersect1d(codes[rows], np.arange(len(values)))
-        found[j] = tuple(values[i] for i in there)
-        elsewhere = found[j].index(OTHER) if OTHER in found[j] else len(there)
-        places = np.full(len(values) + 2, float(elsewhere))
+        # In the order of the texts, on which the other rows have no influence.
+        there = sorted(np.flatnonzero(_counts(codes[rows], values)), key=values.__getitem__)
+        others: Values = ()
+        if len(there) > MOST_VALUES:
+            counts = _counts(codes[rows if choosing is None else choosing], values)
+            there.sort(key=lambda code: -counts[code])
+            there, others = there[: MOST_VALUES - 1], (OTHER,)
+        found[j] = (*(values[code] for code in there), *others)
+        places = np.full(len(values) + 2, float(len(there)))  # of any other value, or a new one
         places[there], places[-1] = np.arange(len(there)), np.nan
-        places[len(values)] = len(there)
         x[:, j] = places[codes]
     return with_ordered_values(x, found, rows)
+
+
+def _counts(codes: NDArray[np.intp], values: Values) -> NDArray[np.intp]:
+    """The rows with each value. codes: (rows,) −1 where missing → (values,)"""
+    return np.bincount(codes[codes >= 0], minlength=len(values))[: len(values)]
 
 
 def with_new_values(

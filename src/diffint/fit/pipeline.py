@@ -25,14 +25,19 @@ from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..tables.fingerprint import fingerprint
 from .calibrate import calibrate
-from .category_positions import category_curves, with_values_of
+from .category_positions import are_listed, category_curves, with_values_of
 from .feature_summary import summarise_features
-from .fit_warnings import warn_about_groups, warn_about_table, warn_about_training
+from .fit_warnings import (
+    warn_about_groups,
+    warn_about_table,
+    warn_about_training,
+    warn_about_values,
+)
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
 from .row_groups import find_row_groups
 from .row_split import HELD_OUT_SHARE, split_rows
-from .sampling import at_most
+from .sampling import Rows, at_most
 from .task import Split, Task
 
 _FLAGGED_ROWS = 10_000  # largest sample on which the rates of certificate flags are measured
@@ -125,8 +130,12 @@ class _SplitTask:
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         # Nothing that a score depends on may come from rows that are held out.
         self.seen = np.setdiff1d(self.usable, self.split.held_out)
-        if len(self.split.held_out) and task.kinds.categories:
-            x, values = with_values_of(x, task.kinds.categories, self.seen)
+        categories, chosen = task.kinds.categories, are_listed(task.kinds.categories)
+        if (len(self.split.held_out) and categories) or not chosen:
+            if self.split.kind == "members" and not chosen:
+                self.split = replace(self.split, choosing=_some_groups(self.seen, groups))
+            x, values = with_values_of(x, categories, self.seen, self.split.choosing)
+            warn_about_values(feature_names, categories, values)
             self.task = task = replace(task, x=x, kinds=replace(task.kinds, categories=values))
         curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
@@ -242,3 +251,9 @@ class _SplitTask:
             flag_rates=rates,
             kinds=self.task.kinds,
         )
+
+
+def _some_groups(rows: Rows, groups: NDArray[np.intp]) -> Rows:
+    """The rows of half of the groups. rows: indices; groups: (all rows,)"""
+    names = np.random.default_rng(0).permutation(np.unique(groups[rows]))
+    return rows[np.isin(groups[rows], names[: len(names) // 2])]
