@@ -24,7 +24,7 @@ def calibrate(
     x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        as_new = with_new_values(x, x[~task.left_out], task.kinds.n_values)
+        as_new = with_new_values(x, x[~task.left_out], task.kinds.categories)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
             total[rows] += prepared.packed.member_scores(as_new[rows], i, n_jobs)

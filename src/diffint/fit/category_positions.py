@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from ..core.associations import MOST_VALUES
 from ..core.scaling.curves import Curve, category_curve
-from ..tables.categories import OTHER
+from ..tables.categories import OTHER, code_of_others
 from .sampling import Rows
 
 Array = NDArray[np.float64]
@@ -84,20 +84,20 @@ def _counts(codes: NDArray[np.intp], values: Values) -> NDArray[np.intp]:
 
 
 def with_new_values(
-    x: NDArray[Any], table: NDArray[Any], n_values: Mapping[int, int]
+    x: NDArray[Any], table: NDArray[Any], categories: Mapping[int, Values]
 ) -> NDArray[Any]:
-    """Rows of a table in which values that no other row has count as new ones.
+    """Rows of a table in which values that no other row has count as those that are not listed.
 
-    x, table: (rows, features). So many of the rows have new values as of the next ones will.
+    x, table: (rows, features). So many of the rows have such values as of the next ones will.
     """
-    if not n_values:
+    if not any(categories.values()):
         return x
     x = x.copy()
-    for j, count in n_values.items():
-        codes = table[:, j]
+    for j, values in categories.items():
+        codes, count = table[:, j], len(values)
         sizes = np.bincount(codes[codes < count].astype(np.intp), minlength=count)
         single = np.flatnonzero(sizes == 1)
-        x[np.isin(x[:, j], single), j] = count
+        x[np.isin(x[:, j], single), j] = code_of_others(values)
     return x
 
 

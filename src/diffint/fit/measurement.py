@@ -35,12 +35,14 @@ def measure_members(
     n_values: Mapping[int, int],
     n_jobs: int = 1,
     unrelated: Collection[tuple[int, int]] = (),
+    positions: Collection[int] = (),
 ) -> tuple[Member, ...]:
     """Build one member for every trained network.
 
     x: (rows, features) in original units; train, left_out: per member the indices of the rows it
     was trained on, and of those left out; missing_share: (features,) of the training cells;
-    n_values: of each category; unrelated: pairs of features that do not surprise beside each other.
+    n_values: of each category; unrelated: pairs of features that do not surprise beside each other;
+    positions: features that are positions of times, which later rows do not have.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -71,7 +73,7 @@ def measure_members(
                 counted=counted,
             )
         )
-    return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs)
+    return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs, positions)
 
 
 def _measure_member(

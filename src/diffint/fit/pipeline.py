@@ -198,16 +198,10 @@ class _SplitTask:
             x[x[:, j] >= count, j] = np.nan
         return x
 
-    def _missing_share(self) -> NDArray[np.float64]:
-        """(features,) of the cells that new rows may miss as training rows do."""
-        share = np.isnan(self.task.x[self.seen]).mean(axis=0)
-        share[self.task.kinds.positions(self.feature_names)] = 1.0  # later rows have no position
-        return share
-
     def finish(self, trained: list[TrainedMember], device: str, n_jobs: int) -> FittedModel:
         """Measure and calibrate the trained members, and build the model."""
         warn_about_training(trained)
-        x, config, split = self.task.x, self.config, self.split
+        x, kinds, config, split = self.task.x, self.task.kinds, self.config, self.split
         features = summarise_features(self._known_values())
         members = measure_members(
             x,
@@ -217,10 +211,11 @@ class _SplitTask:
             split.left_out,
             self.runs,
             trained,
-            self._missing_share(),
-            self.task.kinds.n_values,
+            np.isnan(x[self.seen]).mean(axis=0),
+            kinds.n_values,
             n_jobs,
-            self.task.kinds.calendar_pairs(self.feature_names),
+            kinds.calendar_pairs(self.feature_names),
+            kinds.positions(self.feature_names),
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])

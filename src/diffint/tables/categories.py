@@ -142,7 +142,7 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
     _check_not_numbers_now(column, values)
     places, texts = distinct_texts(column)
     position = {value: i for i, value in enumerate(values)}
-    other = position.get(OTHER, len(values))
+    other = code_of_others(values)
     known = [float(position.get(text, other)) for text in texts]
     return np.array([*known, np.nan])[places]
 
@@ -184,5 +184,9 @@ def new_texts(
 
 def is_other(codes: NDArray[Any], values: Values) -> NDArray[np.bool_]:
     """Which codes are those of texts that are not in the list. (rows,)"""
-    other = values.index(OTHER) if OTHER in values else len(values)
-    return np.asarray(codes == other) & bool(values)
+    return np.asarray(codes == code_of_others(values)) & bool(values)
+
+
+def code_of_others(values: Values) -> int:
+    """The code of texts that are not in the list."""
+    return values.index(OTHER) if OTHER in values else len(values)
