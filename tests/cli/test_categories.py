@@ -364,7 +364,7 @@ def test_times_are_passed_on_as_they_are(tmp_path):
     assert frame["text"].dtype == object
 
 
-def test_new_parts_of_times_and_later_times_are_named_as_in_the_library(run, tmp_path):
+def test_new_parts_of_times_are_named_as_in_the_library(run, tmp_path):
     rng = np.random.default_rng(0)
     days = pd.Series(pd.date_range("2024-01-01", periods=300, freq="D"))
     time = days + pd.to_timedelta(rng.integers(8, 18, 300), "h")
@@ -376,7 +376,7 @@ def test_new_parts_of_times_and_later_times_are_named_as_in_the_library(run, tmp
     assert run("fit", tmp_path / "t.csv", "-o", model, *QUICK).code == 0
     shown = run("explain", model, tmp_path / "new.csv", "--top", 1).out
     assert "time (hour) = 3, a value that no training row has" in shown
-    assert "(days since 2024-01-01) = 3653 (beyond the training times, counted as" in shown
+    assert "(days since 2024-01-01)" not in shown  # a later time is no reason
     for reason in DiffInt.load(model).explain(rows).reasons(0, 5):
         assert reason in shown
 

@@ -229,8 +229,8 @@ def test_times_are_not_compared():
         DiffInt(**QUICK).fit(table[["when"]][:2000]).drift(table[["when"]][2000:])
 
 
-def test_rows_of_another_time_may_be_flagged_for_it():
-    """The population is as before, but no training row is of these days."""
+def test_rows_of_another_time_are_not_flagged_for_it():
+    """The population is as before, and no training row is of these days."""
     rng = np.random.default_rng(0)
 
     def month(start, n):
@@ -242,10 +242,8 @@ def test_rows_of_another_time_may_be_flagged_for_it():
     assert detector.drift(month("2024-01-01", 500)).explained == ()
     found = detector.drift(month("2024-06-01", 500))
     assert not found.drifted  # neither the features nor the score, which has times in it
-    assert found.flagged_share > 0.3
-    assert found.explained[0][0] == "when"
-    assert found.explained[0][1] < 0.05
-    assert "; with when as in training " in found.text()
+    assert found.flagged_share < 0.04
+    assert found.explained == ()
 
 
 def test_a_number_that_is_stuck_explains_alerts(detector, new):

@@ -8,7 +8,7 @@ own bin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -55,8 +55,17 @@ class Associations(Immutable):
     unseen: Array
 
     @classmethod
-    def of(cls, x: NDArray[Any], values: Mapping[int, int]) -> Associations:
-        """Count rows x: (rows, features). values: the number of values of each category"""
+    def of(
+        cls,
+        x: NDArray[Any],
+        values: Mapping[int, int],
+        unrelated: Collection[tuple[int, int]] = (),
+    ) -> Associations:
+        """Count rows x: (rows, features).
+
+        values: the number of values of each category; unrelated: pairs of columns that are not
+        counted, so that neither makes a value of the other surprising
+        """
         edges = np.full((x.shape[1], N_EDGES), np.nan)
         for j in range(x.shape[1]):
             if j not in values:
@@ -75,6 +84,7 @@ class Associations(Immutable):
             own, width = bins[:, c], int(n_bins[c])
             for other in range(x.shape[1]):
                 both = (own != NO_BIN) & (bins[:, other] != NO_BIN)
+                both &= (c, other) not in unrelated and (other, c) not in unrelated
                 place = own[both] * n_bins[other] + bins[both, other]
                 counts.append(np.bincount(place, minlength=width * int(n_bins[other])))
         flat = np.concatenate(counts) if counts else np.empty(0, np.int64)

@@ -59,6 +59,24 @@ class Kinds:
             for feature in (self.times[name].features(name) if name in self.times else [name])
         ]
 
+    def positions(self, features: Sequence[str]) -> list[int]:
+        """Which of the features are the positions of times in the span of the training times."""
+        names = {time.features(name)[-1] for name, time in self.times.items()}
+        return [j for j, feature in enumerate(features) if feature in names]
+
+    def calendar_pairs(self, features: Sequence[str]) -> list[tuple[int, int]]:
+        """The positions of times, each with the hour, weekday and month of the same times.
+
+        In a short span one tells the other, which says nothing about later times.
+        """
+        at = {feature: j for j, feature in enumerate(features)}
+        return [
+            (at[position], at[part])
+            for name, time in self.times.items()
+            for *parts, position in [time.features(name)]
+            for part in parts
+        ]
+
     def columns(self, features: Sequence[str]) -> list[str]:
         """The names of the columns of a table with these features."""
         column_of = {

@@ -50,8 +50,7 @@ class Drift:
         calibration rows.
     flagged_share: of the new rows; expected_share: of rows like the training rows, at most.
     explained: pairs of features that moved and the share of rows that would be flagged if these,
-        and those before them, had the values that they had in training. Columns of times come
-        first, if most rows are of another time than the stored ones.
+        and those before them, had the values that they had in training.
     grouped: whether training rows come in groups, so that p-values may be too small.
     training_rows: whether these are rows that the model was trained on, or such are among them;
         the score, which is too low for these, is not compared.
@@ -318,14 +317,6 @@ def _largest_share(x: Array) -> float:
     return float(counts.max() / counts.sum()) if len(counts) else 0.0
 
 
-def _are_other_days(new: Array, stored: Array) -> bool:
-    """Whether most of the new days are before or after all stored ones. (rows,) each"""
-    known = stored[~np.isnan(stored)]
-    if not len(known):
-        return False
-    return bool(((new <= known.min()) | (new >= known.max())).mean() > _MOSTLY)
-
-
 def _compared_features(model: FittedModel) -> list[int]:
     """All features but those that the fit ignored and those of times: new rows have new ones."""
     times = {feature for name, time in model.kinds.times.items() for feature in time.features(name)}
@@ -403,12 +394,6 @@ def _restored(
 ) -> Iterator[tuple[str, Array]]:
     """The new rows with one feature after the other as it was in training. → name, rows"""
     stored, rows = model.calibration.sample, new.copy()
-    for name, time in model.kinds.times.items():
-        # Times are not compared, but rows of another time may be flagged for it.
-        own = [model.feature_names.index(feature) for feature in time.features(name)]
-        if _are_other_days(new[:, own[-1]], stored[:, own[-1]]):
-            rows[:, own] = as_in_similar_rows(rows, stored, own, set(model.categories))
-            yield name, rows
     for shift in moved:
         j = model.feature_names.index(shift.feature)
         is_number = j not in model.categories

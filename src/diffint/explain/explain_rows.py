@@ -148,6 +148,7 @@ def explain_rows(
     missing_share = model.features.missing_share
     # A missing cell is responsible for what it adds, unless training rows often miss the value.
     surprising = np.isnan(x) & (missing_share < COMMONLY_MISSING)
+    surprising[:, model.kinds.positions(model.feature_names)] = False  # those of later rows
     n_seen = max(int((missing_share < 1.0).sum()), 1)
     surprising[:, list(model.categories)] = True  # so is a category for its surprise
     responsibility = np.where(surprising, n_seen * parts, found.responsibility)

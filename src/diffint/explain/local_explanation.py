@@ -232,6 +232,10 @@ class LocalExplanation(Immutable):
             return None
         return self.new_texts.get((row, feature), value_text(values, code))
 
+    def beyond_text(self, row: int, feature: int) -> str | None:
+        """The days of a time beyond the training times; None for every other cell."""
+        return None if feature in self.categories else self.new_texts.get((row, feature))
+
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
         """The explanation as text, of one row or of all rows.
 

@@ -151,7 +151,7 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     value = float(why.value[row, j])
     if np.isnan(value):
         often = float(why.missing_share[j])
-        if often >= COMMONLY_MISSING:
+        if often >= COMMONLY_MISSING or (row, j) in why.new_texts:  # a time beyond training times
             return None
         return Reason(j, Kind.MISSING, value, coverage=1 - often, support=why.n_rows)
     if j in why.categories:
@@ -161,8 +161,6 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
     if why.constant[j] and value != lower:
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
-    if (row, j) in why.new_texts:  # a time beyond the training times, counted as the last of them
-        return Reason(j, Kind.BEYOND, value, coverage=1.0, support=why.n_rows)
     low, high = float(why.smallest[j]), float(why.largest[j])
     reach = _BARELY * (high - low)
     if why.constant[j] or not (value < low - reach or value > high + reach):

@@ -24,7 +24,7 @@ def calibrate(
     x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        as_new = with_new_values(x, x[~task.left_out], task.kinds.n_values)
+        as_new = with_new_values(x, x[~task.left_out], task.kinds.categories)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
             total[rows] += prepared.packed.member_scores(as_new[rows], i, n_jobs)
@@ -40,7 +40,10 @@ def calibrate(
     some = np.empty(0, dtype=np.intp)
     if len(prepared.members[0].kept_rows):  # a model that may store rows
         limit = min(_SAMPLE_ROWS, max(_SAMPLE_CELLS // x.shape[1], 1))
-        some = np.sort(at_most(np.arange(len(rows)), limit, rng))
+        unbiased = np.arange(len(rows))
+        if split.choosing is not None:
+            unbiased = np.flatnonzero(~np.isin(rows, split.choosing))
+        some = np.sort(at_most(unbiased, limit, rng))
     return Calibration(
         split.kind,
         scores[order],

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from ..core.associations import MOST_VALUES
 from ..core.scaling.curves import Curve, category_curve
-from ..tables.categories import OTHER
+from ..tables.categories import OTHER, code_of_others
 from .sampling import Rows
 
 Array = NDArray[np.float64]
@@ -66,45 +67,62 @@ def _as_before(order: NDArray[np.intp], values: Values, former: Values) -> NDArr
     return np.asarray([order[i] for i in sorted(range(len(order)), key=keys.__getitem__)])
 
 
+def are_listed(categories: Mapping[int, Values]) -> bool:
+    """Whether no category has more values than are learned one by one."""
+    return all(len(values) <= MOST_VALUES for values in categories.values())
+
+
 def with_values_of(
     x: NDArray[Any],
     categories: Mapping[int, Values],
     rows: Rows,
+    choosing: Rows | None = None,
     former: Mapping[int, Values] | None = None,
 ) -> tuple[NDArray[Any], dict[int, Values]]:
-    """The table with the codes of the values that some rows have, in their order; the values.
+    """The table with the codes of the values that some rows have, in a new order; the values.
 
-    The values of other rows are treated as those of later tables: as new ones, or as any other one
-    of a column with very many values. x: (rows, features); former: as in `with_ordered_values`
+    Of a column with very many values the most common ones are listed, and all others count as one.
+    The values of other rows are treated as those of later tables: as new ones, or as any other one.
+    x: (rows, features); choosing: those of the rows that say which values are common, by default
+    all; former: as in `with_ordered_values`
     """
     x, found = x.copy(), {}
     for j, values in categories.items():
         codes = np.where(np.isnan(x[:, j]), -1, x[:, j]).astype(np.intp)  # the last: missing
-        there = np.intersect1d(codes[rows], np.arange(len(values)))
-        found[j] = tuple(values[i] for i in there)
-        elsewhere = found[j].index(OTHER) if OTHER in found[j] else len(there)
-        places = np.full(len(values) + 2, float(elsewhere))
+        # In the order of the texts, on which the other rows have no influence.
+        there = sorted(np.flatnonzero(_counts(codes[rows], values)), key=values.__getitem__)
+        others: Values = ()
+        if len(there) > MOST_VALUES:
+            counts = _counts(codes[rows if choosing is None else choosing], values)
+            there.sort(key=lambda code: -counts[code])
+            there, others = there[: MOST_VALUES - 1], (OTHER,)
+        found[j] = (*(values[code] for code in there), *others)
+        places = np.full(len(values) + 2, float(len(there)))  # of any other value, or a new one
         places[there], places[-1] = np.arange(len(there)), np.nan
-        places[len(values)] = len(there)
         x[:, j] = places[codes]
     return with_ordered_values(x, found, rows, former)
 
 
-def with_new_values(
-    x: NDArray[Any], table: NDArray[Any], n_values: Mapping[int, int]
-) -> NDArray[Any]:
-    """Rows of a table in which values that no other row has count as new ones.
+def _counts(codes: NDArray[np.intp], values: Values) -> NDArray[np.intp]:
+    """The rows with each value. codes: (rows,) −1 where missing → (values,)"""
+    return np.bincount(codes[codes >= 0], minlength=len(values))[: len(values)]
 
-    x, table: (rows, features). So many of the rows have new values as of the next ones will.
+
+def with_new_values(
+    x: NDArray[Any], table: NDArray[Any], categories: Mapping[int, Values]
+) -> NDArray[Any]:
+    """Rows of a table in which values that no other row has count as those that are not listed.
+
+    x, table: (rows, features). So many of the rows have such values as of the next ones will.
     """
-    if not n_values:
+    if not any(categories.values()):
         return x
     x = x.copy()
-    for j, count in n_values.items():
-        codes = table[:, j]
+    for j, values in categories.items():
+        codes, count = table[:, j], len(values)
         sizes = np.bincount(codes[codes < count].astype(np.intp), minlength=count)
         single = np.flatnonzero(sizes == 1)
-        x[np.isin(x[:, j], single), j] = count
+        x[np.isin(x[:, j], single), j] = code_of_others(values)
     return x
 
 

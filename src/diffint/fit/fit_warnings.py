@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import MOST_VALUES
 from ..core.errors import CalibrationWarning, InputWarning, TrainingWarning, warn
-from ..core.formatting import counted
+from ..core.formatting import counted, listed, shown_name
 from ..engine.interface import TrainedMember
+from ..tables.categories import OTHER
 from .row_groups import RowGroups
 from .sampling import Rows
 
@@ -42,6 +45,23 @@ def warn_about_groups(found: RowGroups) -> None:
             "these are measurements of one subject, machine or period, more new rows will be "
             f"flagged than the false-positive rate says: name the groups ({remedy})",
             CalibrationWarning,
+        )
+
+
+def warn_about_values(
+    names: list[str], values: Mapping[int, tuple[str, ...]], listed_values: Mapping[int, Any]
+) -> None:
+    """values: of each category in the table; listed_values: those that are learned"""
+    crowded = [
+        f"{shown_name(names[j])} ({len(values[j]):,})"
+        for j, learned in listed_values.items()
+        if OTHER in learned and OTHER not in values[j]
+    ]
+    if crowded:
+        warn(
+            f"only the {MOST_VALUES - 1} most common values are learned one by one of "
+            f"{listed(crowded)}; all others, also new ones, count as one value",
+            InputWarning,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ def measure_members(
     missing_share: NDArray[np.float64],
     n_values: Mapping[int, int],
     n_jobs: int = 1,
+    unrelated: Collection[tuple[int, int]] = (),
+    positions: Collection[int] = (),
 ) -> tuple[Member, ...]:
     """Build one member for every trained network.
 
     x: (rows, features) in original units; train, left_out: per member the indices of the rows it
     was trained on, and of those left out; missing_share: (features,) of the training cells;
-    n_values: of each category.
+    n_values: of each category; unrelated: pairs of features that do not surprise beside each other;
+    positions: features that are positions of times, which later rows do not have.
     """
     bounds = [
         scaler.in_units_of(scalers[0], t.parameters.center, t.parameters.half_width)
@@ -63,14 +66,14 @@ def measure_members(
                 result,
                 stability[i].astype(np.float32),
                 kept,
-                Associations.of(x[train[i]], n_values),
+                Associations.of(x[train[i]], n_values, unrelated),
                 rows=run.rows,
                 train_sample=train_sample,
                 left_out_sample=left_out_sample,
                 counted=counted,
             )
         )
-    return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs)
+    return weigh_parts(config, tuple(members), x, unknown, missing_share, n_jobs, positions)
 
 
 def _measure_member(

@@ -25,14 +25,19 @@ from ..engine.interface import TrainedMember, TrainingRun
 from ..score.prepared import PreparedMembers
 from ..tables.fingerprint import fingerprint
 from .calibrate import calibrate
-from .category_positions import category_curves, with_values_of
+from .category_positions import are_listed, category_curves, with_values_of
 from .feature_summary import summarise_features
-from .fit_warnings import warn_about_groups, warn_about_table, warn_about_training
+from .fit_warnings import (
+    warn_about_groups,
+    warn_about_table,
+    warn_about_training,
+    warn_about_values,
+)
 from .measurement import measure_members
 from .progress import compiling_progress, training_progress
 from .row_groups import find_row_groups
 from .row_split import HELD_OUT_SHARE, split_rows
-from .sampling import at_most
+from .sampling import Rows, at_most
 from .task import Split, Task
 from .warm_start import warm_runs, with_fewer_epochs
 
@@ -130,9 +135,13 @@ class _SplitTask:
         self.resolved = config.resolved(len(self.usable), len(self.split.train[0]), x.shape[1])
         # Nothing that a score depends on may come from rows that are held out.
         self.seen = np.setdiff1d(self.usable, self.split.held_out)
-        if len(self.split.held_out) and task.kinds.categories:
+        categories, chosen = task.kinds.categories, are_listed(task.kinds.categories)
+        if (len(self.split.held_out) and categories) or not chosen:
+            if self.split.kind == "members" and not chosen:
+                self.split = replace(self.split, choosing=_some_groups(self.seen, groups))
             before = None if task.start is None else task.start.categories
-            x, values = with_values_of(x, task.kinds.categories, self.seen, before)
+            x, values = with_values_of(x, categories, self.seen, self.split.choosing, before)
+            warn_about_values(feature_names, categories, values)
             self.task = task = replace(task, x=x, kinds=replace(task.kinds, categories=values))
         curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
@@ -206,7 +215,7 @@ class _SplitTask:
         former = self.task.start
         if former is None:  # a network that was trained before need not move
             warn_about_training(trained)
-        x, config, split = self.task.x, self.config, self.split
+        x, kinds, config, split = self.task.x, self.task.kinds, self.config, self.split
         features = summarise_features(self._known_values())
         members = measure_members(
             x,
@@ -217,8 +226,10 @@ class _SplitTask:
             self.runs,
             trained,
             np.isnan(x[self.seen]).mean(axis=0),
-            self.task.kinds.n_values,
+            kinds.n_values,
             n_jobs,
+            kinds.calendar_pairs(self.feature_names),
+            kinds.positions(self.feature_names),
         )
         prepared = PreparedMembers(config, members)
         rng = np.random.default_rng(self._split_seed.spawn(1)[0])
@@ -250,3 +261,9 @@ class _SplitTask:
             kinds=self.task.kinds,
             refreshed_from=() if former is None else former.lineage,
         )
+
+
+def _some_groups(rows: Rows, groups: NDArray[np.intp]) -> Rows:
+    """The rows of half of the groups. rows: indices; groups: (all rows,)"""
+    names = np.random.default_rng(0).permutation(np.unique(groups[rows]))
+    return rows[np.isin(groups[rows], names[: len(names) // 2])]

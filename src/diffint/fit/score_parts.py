@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ _LEAST_SPREAD = 0.1  # of the standard deviation, where most values are equal
 _SURPRISE_WEIGHT, _NUMBER_WEIGHT = 3.0, 2.0
 _COMMONLY_NEW, _LEAST_NEW = 0.05, 1e-4  # share of rows with a value of their own
 _LEAST_SURPRISE = 0.1  # nats, where hardly any value surprises
+_FEW = 0.95  # of the scores that are not high
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
 
 
@@ -108,11 +110,13 @@ def weigh_parts(
     measured: list[Rows],
     missing_share: NDArray[np.float64],
     n_jobs: int,
+    positions: Collection[int] = (),
 ) -> tuple[Member, ...]:
     """The members with the weights of distances and missing cells.
 
     members: their weights are 0; measured: for each member the rows that it left out, or all if
-    it left out none; missing_share: (features,) of the training cells.
+    it left out none; missing_share: (features,) of the training cells; positions: features that are
+    positions of times, which rows of other times do not have.
     """
     keeps, signals = len(members[0].kept_rows) > 0, config.missing == "signal"
     has_categories = len(members[0].associations.categories) > 0
@@ -138,6 +142,8 @@ def weigh_parts(
             member = replace(member, missing_error=missing, missing_surprise=surprise)
         if has_categories:
             member = replace(member, associations=_weighed_associations(member, rows, parts))
+        if signals and positions:
+            member = _with_neutral(member, config, rows, positions, n_jobs)
         weighed.append(member)
     return tuple(weighed)
 
@@ -166,6 +172,26 @@ def _weighed_associations(
     rare = np.clip(1.0 - new_share / _COMMONLY_NEW, 0.0, 1.0)
     unseen = np.maximum(rare * highest, -weight * np.log(np.maximum(new_share, _LEAST_NEW)))
     return replace(found, weight=weight, unseen=np.where(is_category, unseen, 0.0))
+
+
+def _with_neutral(
+    member: Member, config: Config, rows: NDArray[Any], neutral: Collection[int], n_jobs: int
+) -> Member:
+    """The member with features whose missing cells raise and lower no score. rows: unknown ones
+
+    As many rows have high scores without the value as with it. What the cell counts makes up for
+    its part of the score, and for the rest of the row being nearer to some kept row.
+    """
+    error, surprise = member.missing_error.copy(), member.missing_surprise.copy()
+    for j in neutral:
+        error[j] = surprise[j] = 0.0
+        member = replace(member, missing_error=error.copy(), missing_surprise=surprise.copy())
+        without = np.array(rows)
+        without[:, j] = np.nan
+        packed = PreparedMembers(config, (member,)).packed
+        high, lower = (np.quantile(packed.scores(x, n_jobs), _FEW) for x in (rows, without))
+        error[j] = max(float(high - lower), 0.0) * member.scaler.n_seen
+    return replace(member, missing_error=error)
 
 
 def _spread(values: NDArray[np.float64]) -> float:

@@ -27,7 +27,7 @@ from ..core.scaling import fit_scaler
 from ..decide.beyond_chance import scores_beyond_chance, stand_out
 from ..score.prepared import PreparedModel
 from .calibrate import unseen_scores
-from .category_positions import category_curves
+from .category_positions import are_listed, category_curves, with_values_of
 from .pipeline import fit_and_split
 from .row_groups import find_row_groups
 from .sampling import Rows, at_most
@@ -75,6 +75,10 @@ def without_suspects(
             f"{counted(len(usable), 'row')} are too few to find suspects among them, which takes "
             f"at least {_FEWEST_ROWS}; use suspected_share=0"
         )
+    given = task
+    if not are_listed(task.kinds.categories):
+        x, values = with_values_of(task.x, task.kinds.categories, usable)
+        task = replace(task, x=x, kinds=replace(task.kinds, categories=values))
     # Not spawned: the fit draws the same numbers with and without a search.
     seed = np.random.SeedSequence(task.seed.entropy, spawn_key=(*task.seed.spawn_key, _STREAM))
     if len(usable) <= SMALL_TABLE:
@@ -85,7 +89,7 @@ def without_suspects(
         if isinstance(share, str):
             found, near = _standing_out(scores, rows)
             suspects[usable[found]], doubtful[usable[near]] = True, True
-            return replace(task, suspects=suspects, doubtful=doubtful)
+            return replace(given, suspects=suspects, doubtful=doubtful)
         n_doubtful = min(round(share * len(usable)), int((_LEFT_OUT_SHARE - share) * len(usable)))
     else:
         trial = replace(task, seed=seed, every_row=True, start=None)
@@ -96,13 +100,13 @@ def without_suspects(
         scores = unseen_scores(PreparedModel(model), task.x, split, n_jobs)[usable]
         if isinstance(share, str):
             suspects[usable[scores_beyond_chance(scores)]] = True
-            return replace(task, suspects=suspects)
+            return replace(given, suspects=suspects)
         n_doubtful = 0
     order = usable[np.argsort(-scores, kind="stable")]
     n_suspects = round(share * len(usable))
     suspects[order[:n_suspects]] = True
     doubtful[order[n_suspects : n_suspects + max(n_doubtful, 0)]] = True
-    return replace(task, suspects=suspects, doubtful=doubtful)
+    return replace(given, suspects=suspects, doubtful=doubtful)
 
 
 def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

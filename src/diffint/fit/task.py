@@ -52,7 +52,9 @@ class Split:
     kind: "members", "holdout" or "training". train, left_out: per member; what it left out is
     used to weigh the parts of its scores and to measure its patterns. held_out: rows that no
     member sees for any purpose, with kind "holdout". groups: (all rows,) the group of each row;
-    rows of one group are never split.
+    rows of one group are never split. choosing: rows that say which values of a category with very
+    many are common, None for all that are not held out. They have these values more often than new
+    rows will, and are not stored to be compared with them.
     """
 
     kind: str
@@ -60,3 +62,4 @@ class Split:
     left_out: list[Rows]
     groups: NDArray[np.intp]
     held_out: Rows
+    choosing: Rows | None = None

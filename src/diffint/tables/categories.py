@@ -3,7 +3,8 @@
 A category has a fixed list of values, those of the training rows. A cell becomes the position of
 its value in the list, a missing one NaN, and a value that is not in the list the list's length. Of
 a column with very many values the rarer ones count as one, and so does a value that is not in the
-list: among so many, another one is not remarkable.
+list: among so many, another one is not remarkable. Which values are rare is for the fit to say,
+which knows the rows that may decide it (`fit.category_positions`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.associations import MOST_VALUES
-from ..core.errors import IdentifierWarning, InputTypeError, InputWarning, warn
+from ..core.errors import IdentifierWarning, InputTypeError, warn
 from ..core.formatting import counted, listed, shown_name
 
 # A text column with more different values than this share of its cells is like an identifier.
@@ -83,12 +83,11 @@ def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
 
     named: columns that are categories also if they have numbers; those with text always are.
     A column of texts that are nearly all different gets no values and a warning: it cannot be
-    learned, and is ignored.
+    learned, and is ignored. One of very many values gets all of them.
     """
     names = [str(name) for name in frame.columns]
     found: dict[int, Values] = {}
     ignored: dict[str, int] = {}
-    crowded: list[str] = []
     for j, name in enumerate(names):
         column = frame.iloc[:, j]
         if name not in named:
@@ -102,20 +101,9 @@ def find_categories(frame: Any, named: Sequence[str] = ()) -> dict[int, Values]:
         fewest = max(_IDENTIFYING_SHARE * float(counts.sum()), float(_FEWEST_IDENTIFIERS))
         if len(texts) > fewest:
             ignored[name], texts = len(texts), texts[:0]
-        elif len(texts) > MOST_VALUES:
-            crowded.append(f"{shown_name(name)} ({len(texts):,})")
-            by_text = np.argsort(texts)
-            common = np.argsort(-counts[by_text], kind="stable")[: MOST_VALUES - 1]
-            texts = np.append(texts[by_text][common], OTHER)
         found[j] = tuple(sorted(texts))
     if ignored:
         warn(_identifier_warning(ignored))
-    if crowded:
-        warn(
-            f"only the {MOST_VALUES - 1} most common values are learned one by one of "
-            f"{listed(crowded)}; all others, also new ones, count as one value",
-            InputWarning,
-        )
     return found
 
 
@@ -154,7 +142,7 @@ def codes(column: Any, values: Values) -> NDArray[np.float64]:
     check_like_training(column, values)
     places, texts = distinct_texts(column)
     position = {value: i for i, value in enumerate(values)}
-    other = position.get(OTHER, len(values))
+    other = code_of_others(values)
     known = [float(position.get(text, other)) for text in texts]
     return np.array([*known, np.nan])[places]
 
@@ -197,5 +185,9 @@ def new_texts(
 
 def is_other(codes: NDArray[Any], values: Values) -> NDArray[np.bool_]:
     """Which codes are those of texts that are not in the list. (rows,)"""
-    other = values.index(OTHER) if OTHER in values else len(values)
-    return np.asarray(codes == other) & bool(values)
+    return np.asarray(codes == code_of_others(values)) & bool(values)
+
+
+def code_of_others(values: Values) -> int:
+    """The code of texts that are not in the list."""
+    return values.index(OTHER) if OTHER in values else len(values)

@@ -1,8 +1,9 @@
 """Columns of times: which they are, and the features that they become.
 
 A time becomes its hour, weekday and month, which are categories, and its position in the span of
-the training times, in days. Later times have the position of the last training time: new rows are
-nearly always later, and that alone is no anomaly.
+the training times, in days. Times outside of the span have no position: new rows are nearly always
+later, and that alone is no anomaly. (With the position of the last training time, their weekdays
+and months would be compared with those of the last training days.)
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def with_time_parts(frame: Any, times: Mapping[str, TimeColumn]) -> Any:
         for part, feature in zip(time.parts, time.features(name), strict=False):
             columns[feature] = parts[part]
             columns[feature][missing] = None
-        columns[time.features(name)[-1]] = np.clip(_position(local, time), 0.0, time.days)
+        days = _days(local, time)
+        columns[time.features(name)[-1]] = np.where(_is_inside(days, time), days, np.nan)
     return pandas.DataFrame(columns, index=frame.index)
 
 
@@ -93,13 +95,17 @@ def beyond_training(frame: Any, times: Mapping[str, TimeColumn]) -> dict[str, Ar
     for j, name in enumerate(map(str, frame.columns)):
         if name in times:
             time = times[name]
-            days = _position(_like_training(frame.iloc[:, j], name, time), time)
-            inside = (days >= 0.0) & (days <= time.days)
-            found[time.features(name)[-1]] = np.where(inside, np.nan, days)
+            days = _days(_like_training(frame.iloc[:, j], name, time), time)
+            found[time.features(name)[-1]] = np.where(_is_inside(days, time), np.nan, days)
     return found
 
 
-def _position(local: NDArray[np.datetime64], time: TimeColumn) -> Array:
+def _is_inside(days: Array, time: TimeColumn) -> NDArray[np.bool_]:
+    """Which days (rows,) are in the span of the training times."""
+    return np.asarray((days >= 0.0) & (days <= time.days))
+
+
+def _days(local: NDArray[np.datetime64], time: TimeColumn) -> Array:
     """The days since the start of the training times, NaN where missing. → (rows,)"""
     days = _days_since(local, np.datetime64(time.start))
     return np.where(np.isnat(local), np.nan, days)

@@ -140,14 +140,15 @@ def _cell_colour(explanation: LocalExplanation, row: int, j: int) -> str:
 def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
     """``name = value``"""
     value = explanation.value[row, j]
-    if np.isnan(value):
+    if (beyond := explanation.beyond_text(row, j)) is not None:
+        text = f" = {beyond}"
+    elif np.isnan(value):
         text = " missing"
     elif j in explanation.categories:
         text = f" = {shown_name(str(explanation.value_text(row, j)), _LONGEST_VALUE)}"
     else:
         bounds = (explanation.lower[row, j], explanation.upper[row, j])
-        beyond = explanation.new_texts.get((row, j))
-        text = f" = {beyond or distinct_numbers(value, *bounds)[0]}"
+        text = f" = {distinct_numbers(value, *bounds)[0]}"
     room = max(2.4 - text_width(text, SMALL), 0.8)
     return fitted(explanation.feature_names[j], room, SMALL) + text
 

@@ -75,11 +75,11 @@ def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:
     value = why.value[row, feature]
     known = (value, why.lower[row, feature], why.upper[row, feature])
     if np.isnan(value):
-        text = "missing"
+        text = why.beyond_text(row, feature) or "missing"
     elif feature in why.categories:
         text = shown_name(str(why.value_text(row, feature)), 24)
     else:
-        text = why.new_texts.get((row, feature)) or distinct_numbers(*known)[0]
+        text = distinct_numbers(*known)[0]
     side, share = int(why.side[row, feature]), _share(why.share[row, feature])
     return [feature, side, share, text, range_label(why, row, feature)]
 

@@ -38,7 +38,6 @@ def _change(nearest: NearestNormal, row: int, change: Change) -> str:
         return f"{name} were {after} instead of {before}"
     after = exact_number(change.suggested)
     before = distinct_numbers(change.value, change.suggested, change.least)[0]
-    before = nearest.new_texts.get((row, change.feature), before)
     return f"{name} were {after} instead of {before}"
 
 

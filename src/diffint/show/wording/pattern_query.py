@@ -79,10 +79,10 @@ def _time_test(patterns: PatternSet, k: int, j: int, name: str, time: TimeColumn
     if part == "days":
         start = int(np.datetime64(time.start, "s").astype(np.int64))
         days = f"(EXTRACT(EPOCH FROM {local}) - {start}) / 86400.0"
-        # Times before the first or after the last training time count as that one.
-        limited = f"LEAST(GREATEST({days}, 0), {_number(time.days)})"
         ends = float(patterns.lower[k, j]), float(patterns.upper[k, j])
-        return f"{limited} BETWEEN {_number(ends[0])} AND {_number(ends[1])}"
+        inside = f"{days} BETWEEN {_number(ends[0])} AND {_number(ends[1])}"
+        # Times before the first or after the last training time have no position.
+        return f"{inside} OR NOT {days} BETWEEN 0 AND {_number(time.days)}"
     allowed = patterns.allowed_values(k, j)
     field, number_of = {
         "hour": ("HOUR", {str(hour): hour for hour in range(24)}),

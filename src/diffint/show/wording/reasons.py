@@ -50,6 +50,8 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     if found is not None:
         return _sentence(why, row, found)
     name, share = shown_name(why.feature_names[j]), _carries(why, row, j)
+    if (days := why.beyond_text(row, j)) is not None:
+        return f"{name} = {days}, beyond the training times, which is not taken as odd; {share}"
     if np.isnan(why.value[row, j]):
         return f"{name} is missing, {_others_missing(why, j)}; {share}"
     return f"{name} = {_value(why, row, j)}, {_ordinary(why, row, j)}; {share}"
@@ -72,8 +74,6 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     shown, alike = f"{name} = {_value(why, row, j, found)}", conditions_text(why, row, found)
     if found.kind is Kind.MISSING:
         return f"{name} missing"
-    if found.kind is Kind.BEYOND and np.isnan(found.upper):
-        return shown
     if found.kind is Kind.BEYOND:
         limit, end = ("smallest", 0) if found.side < 0 else ("largest", 1)
         return f"{shown}, {limit} in training {_ends(found)[end]}"
@@ -106,8 +106,6 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     shown = f"= {_value(why, row, j, found)}"
     if found.kind is Kind.CONSTANT:
         return f"{shown}, but was {_ends(found)[0]} in every training row"
-    if found.kind is Kind.BEYOND and np.isnan(found.upper):
-        return shown
     if found.kind is Kind.BEYOND:
         side, end = ("below", 0) if found.side < 0 else ("above", 1)
         return f"{shown}, but no training row is {side} {_ends(found)[end]}{_fits(why, found)}"
@@ -188,9 +186,7 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
     ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
-    shown = distinct_numbers(why.value[row, j], *ends)[0]
-    beyond = why.new_texts.get((row, j))
-    return shown if beyond is None else f"{beyond} (beyond the training times, counted as {shown})"
+    return distinct_numbers(why.value[row, j], *ends)[0]
 
 
 def _condition(why: LocalExplanation, row: int, condition: Condition, near: bool) -> str:
