@@ -25,6 +25,7 @@ from .tables.row_marks import segment_codes, without_segments
 if TYPE_CHECKING:
     import pandas
 
+    from .certify.certain_threshold import CertainThreshold
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
     from .core.model import FittedModel
@@ -375,6 +376,47 @@ class FittedDetector:
             aim=aim,
             threshold=-self.offset_,
             progress=progress,
+        )
+
+    def certain_threshold(
+        self,
+        feature: str,
+        side: str = "above",
+        *,
+        lower: Mapping[str, Any] | None = None,
+        upper: Mapping[str, Any] | None = None,
+        splits: int = 32,
+        seconds: float | None = None,
+    ) -> CertainThreshold:
+        """From which value of one feature on every row is certain to be flagged.
+
+        Parameters
+        ----------
+        feature : str
+        side : {"above", "below"}, default="above"
+            Whether large or small values are looked at.
+        lower, upper : mapping from feature names to ends, default=None
+            Ends of other features; all others are unbounded.
+        splits, seconds : of each region that is tried, about 13
+            As in `certify_region`.
+
+        Returns
+        -------
+        found : CertainThreshold
+            `value` (None if it is proven for none), `certificate`, `not_proven`, `passed_row`,
+            `text()`.
+        """
+        from .certify.certain_threshold import certain_threshold
+
+        return certain_threshold(
+            self.prepared,
+            feature,
+            side,
+            lower=lower,
+            upper=upper,
+            splits=splits,
+            seconds=seconds,
+            threshold=-self.offset_,
         )
 
     # --- Thresholds ------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...certify.rows import FLAGS, Certificate, common_pattern
 from ...core.formatting import (
@@ -21,6 +22,7 @@ from ...core.row_labels import row_name
 from ...explain.constraints import values_between
 
 if TYPE_CHECKING:
+    from ...certify.certain_threshold import CertainThreshold
     from ...certify.regions import RegionCertificate
 
 
@@ -73,11 +75,7 @@ def _inlier_share(certificate: Certificate, name: str) -> str:
 def region_text(certificate: RegionCertificate) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
-    bounded = [
-        f"{printable(c.feature_names[j])} {_ends(c, j)}"
-        for j in range(len(c.feature_names))
-        if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j])
-    ]
+    bounded = [text for _, text in _bounded(c)]
     where = ", ".join(bounded) if bounded else "any values"
     low, high = rounded_down(c.lower), rounded_up(c.upper)
     if c.threshold is not None:
@@ -95,6 +93,48 @@ def region_text(certificate: RegionCertificate) -> str:
         }[c.verdict]
         lines.append(f"With the threshold at {threshold}, {verdict}.")
     return "\n".join(lines)
+
+
+def threshold_text(found: CertainThreshold) -> str:
+    """From which value on rows are certain to be flagged, and what is known nearer."""
+    name, sign = printable(found.feature), "≥" if found.side == "above" else "≤"
+    beside = [text for j, text in _bounded(found.certificate) if j != name]
+    where = f" and {', '.join(beside)}" if beside else ""
+    if found.value is None:
+        lines = [f"For no {name} is every complete row{where} proven to be flagged."]
+    else:
+        lines = [
+            f"Every complete row with {name} {sign} {exact_number(found.value)}{where} is certain "
+            "to be flagged."
+        ]
+    if found.not_proven is not None:
+        end = f"{name} {sign} {exact_number(found.not_proven)}"
+        if found.passed_row is None:
+            lines.append(f"For {end} this is not decided.")
+        else:
+            values = row_text(found.certificate, found.passed_row)
+            lines.append(f"For {end} it is not so: not flagged is {values}.")
+    return "\n".join(lines)
+
+
+def row_text(certificate: RegionCertificate, row: NDArray[np.float64]) -> str:
+    """A row of a region in words. row: (features,)"""
+    shown = []
+    for j, value in enumerate(row):
+        values = certificate.categories.get(j, ())
+        text = shown_name(values[int(value)]) if value in range(len(values)) else number(value)
+        shown.append(f"{printable(certificate.feature_names[j])} = {text}")
+    return ", ".join(shown)
+
+
+def _bounded(certificate: RegionCertificate) -> list[tuple[str, str]]:
+    """The names of features with an end, and their ends in words."""
+    c = certificate
+    return [
+        (printable(c.feature_names[j]), f"{printable(c.feature_names[j])} {_ends(c, j)}")
+        for j in range(len(c.feature_names))
+        if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j])
+    ]
 
 
 def _ends(certificate: RegionCertificate, j: int) -> str:
