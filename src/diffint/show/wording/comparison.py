@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ...core.formatting import counted, distinct_numbers, listed, number, percent, shown_name
 
 if TYPE_CHECKING:
-    from ...explain.comparison import FeatureChange, ModelComparison, RangeShift
+    from ...explain.comparison import ModelComparison, RangeShift
+    from ...explain.feature_changes import FeatureChange
 
 _MOST_SHOWN = 5  # ranges, features, names and values
 _LEAST_SHIFT, _LEAST_SPREAD, _LEAST_MISSING = 0.25, 1.2, 0.05  # that are worth a line
@@ -56,19 +57,23 @@ def comparison_text(found: ModelComparison) -> str:
 def feature_text(change: FeatureChange) -> str:
     """What has changed in the values of a feature; empty if that is little."""
     parts = []
-    if abs(change.shift_sd) >= _LEAST_SHIFT:
+    if change.moved and abs(change.shift_sd) >= _LEAST_SHIFT:
         was, now = distinct_numbers(change.was_median, change.median)
         sign = "+" if change.shift_sd > 0 else "−"
         size = f"{sign}{number(abs(change.shift_sd), 2)} sd"
         parts.append(f"median {was} → {now} ({size})")
-    if _is_wider_or_narrower(change):
+    if change.moved and _is_wider_or_narrower(change):
         was, now = _range(change.was_low, change.was_high), _range(change.low, change.high)
-        parts.append(f"central range {was} → {now}")
-    if abs(change.missing - change.was_missing) >= _LEAST_MISSING:
+        parts.append(f"5–95 % range {was} → {now}")
+    if change.moved and abs(change.missing - change.was_missing) >= _LEAST_MISSING:
         parts.append(f"missing {percent(change.was_missing)} → {percent(change.missing)}")
-    for what, values in (("new", change.new_values), ("gone", change.lost_values)):
+    for what, values, share in (
+        ("new", change.new_values, change.new_share),
+        ("gone", change.lost_values, change.lost_share),
+    ):
         if values:
-            parts.append(f"{what}: {_some(values)}")
+            rows = f" ({percent(share)} of rows)" if share else ""
+            parts.append(f"{what}: {_some(values)}{rows}")
     return f"{shown_name(change.feature)}: {', '.join(parts)}" if parts else ""
 
 
