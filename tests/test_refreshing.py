@@ -261,6 +261,7 @@ def test_nothing_is_reported_of_rows_like_the_former_ones(odd, tmp_path, seed):
     assert "No feature has moved much." in found.text()
     assert not any(change.moved for change in found.features)
     assert len(found.ranges) <= 0.03 * found.n_ranges
+    assert "pattern " not in found.text()
     for shift in found.ranges:
         assert shift.was_values != shift.values or not shift.values
 
@@ -288,3 +289,30 @@ def test_former_groups_that_are_not_named_again_give_a_warning():
     detector = DiffInt(**SMALL, false_positive_rate=0.1).fit(rows, groups=np.arange(600) // 20)
     with pytest.warns(CalibrationWarning, match="former model came in groups of about 20"):
         detector.refresh(table(seed=1))
+
+
+def test_other_shares_of_values_are_named(odd, tmp_path):
+    odd.save(tmp_path / "m.diffint")
+    detector = DiffInt.load(tmp_path / "m.diffint").set_params(random_state=0)
+    before, recent = odd_table(1200, 0), odd_table(1200, 5)
+    recent.loc[recent.index % 2 == 0, "city"] = "Lyon"
+    first = detector.refresh(recent).features[0]
+    assert (first.feature, first.shares[0].value, first.moved) == ("city", "Lyon", True)
+    assert first.shares[0].was_share == pytest.approx((before["city"] == "Lyon").mean())
+    assert first.shares[0].share == pytest.approx((recent["city"] == "Lyon").mean())
+    odd.save(tmp_path / "old.diffint")
+    text = detector.compare(DiffInt.load(tmp_path / "old.diffint")).text()
+    shown = [f"{(t['city'] == 'Lyon').mean():.0%}".replace("%", " %") for t in (before, recent)]
+    assert f"city: Lyon {' → '.join(shown)}" in text
+
+
+def test_columns_with_few_values_count_these_and_not_the_rows(tmp_path):
+    def sparse(seed):
+        frame, rng = table(1500, seed), np.random.default_rng(seed + 50)
+        frame["c"] = np.where(rng.random(1500) < 0.97, np.nan, np.exp(rng.normal(size=1500)))
+        return frame
+
+    detector = DiffInt(**SMALL).fit(sparse(0))
+    for seed in (1, 2, 3):
+        found = detector.refresh(sparse(seed))
+        assert not any(change.moved for change in found.features)

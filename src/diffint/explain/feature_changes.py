@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,19 @@ from ..core.model import N_BINS, FeatureSummary, FittedModel
 Array = NDArray[np.float64]
 
 # A feature has moved if one of three quantiles has: by so many standard deviations divided by the
-# root of the number of rows (measured in benchmarks/refresh.py), and to another rank among the
+# root of the number of values (measured in benchmarks/refresh.py), and to another rank among the
 # stored rows, by so many standard errors. The latter counts for columns with few different values.
 _QUANTILE_ERRORS = 8.0
 _STANDARD_ERRORS = 4.0
 _CENTRAL = (0.05, 0.95)  # levels of the central range of a feature
+
+
+class ValueShare(NamedTuple):
+    """A value of a category, and its share of the values before and now."""
+
+    value: str
+    was_share: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -29,8 +38,9 @@ class FeatureChange:
     missing: share of missing cells. new_values, lost_values: of a category. shift_sd: how far the
     median moved, in standard deviations before; spread: standard deviation now, as a multiple of
     that before; both from quantiles. n_ranges: ranges of patterns that moved. moved: whether the
-    quantiles, the missing cells or the values of a category are others, beyond chance. new_share,
-    lost_share: of the values now that are new, and of those before that are lost.
+    quantiles, the missing cells, or the values of a category or their shares are others, beyond
+    chance. new_share, lost_share: of the values now that are new, and of those before that are
+    lost. shares: values of a category with another share, the largest difference first.
     """
 
     feature: str
@@ -50,6 +60,7 @@ class FeatureChange:
     lost_values: tuple[str, ...] = ()
     new_share: float = 0.0
     lost_share: float = 0.0
+    shares: tuple[ValueShare, ...] = ()
 
 
 def deviations(features: FeatureSummary) -> Array:
@@ -84,22 +95,25 @@ def _has_moved(former: FittedModel, model: FittedModel, i: int, j: int) -> bool:
     )
     if np.isnan(was + now).any():
         return not np.array_equal(was, now, equal_nan=True)
-    n_rows = min(former.training.n_rows, model.training.n_rows)
-    error = _QUANTILE_ERRORS * deviations(former.features)[i] / math.sqrt(n_rows)
+    n_before, n_now = (
+        max(m.training.n_rows * (1 - float(m.features.missing_share[place])), 1.0)
+        for m, place in ((former, i), (model, j))
+    )
+    error = _QUANTILE_ERRORS * deviations(former.features)[i] / math.sqrt(min(n_before, n_now))
     far = np.abs(now - was) > error
-    other = _other_ranks(stored_values(former, i), now, levels, model.training.n_rows)
-    other |= _other_ranks(stored_values(model, j), was, levels, former.training.n_rows)
+    other = _other_ranks(stored_values(former, i), now, levels, n_now)
+    other |= _other_ranks(stored_values(model, j), was, levels, n_before)
     return bool((far & other).any())
 
 
-def _other_ranks(stored: Array, values: Array, levels: Array, n_rows: int) -> NDArray[np.bool_]:
-    """Whether values that are the quantiles of n_rows rows cannot be those of stored ones.
+def _other_ranks(stored: Array, values: Array, levels: Array, n_values: float) -> NDArray[np.bool_]:
+    """Whether values that are the quantiles of n_values cells cannot be those of stored ones.
 
     True where nothing is stored, so that other signs decide.
     """
     if not len(stored):
         return np.ones(len(values), dtype=bool)
-    error = np.sqrt(levels * (1 - levels) * (1 / len(stored) + 1 / n_rows))
+    error = np.sqrt(levels * (1 - levels) * (1 / len(stored) + 1 / n_values))
     below = (stored[:, None] < values).mean(axis=0)
     up_to = (stored[:, None] <= values).mean(axis=0)
     margin = _STANDARD_ERRORS * error
@@ -138,6 +152,7 @@ def feature_changes(
             before, after = np.full((2, 3), math.nan)
             shift = spread = math.nan
         old, new = values[0] or (), values[1] or ()
+        shares = _other_shares(former, model, i, j)
         new_values = tuple(value for value in new if value not in old)
         lost_values = tuple(value for value in old if value not in new)
         changes.append(
@@ -154,11 +169,14 @@ def feature_changes(
                 shift_sd=float(shift),
                 spread=float(spread),
                 n_ranges=moved_ranges.count(name),
-                moved=_has_moved(former, model, i, j) or _other_missing(former, model, i, j),
+                moved=bool(shares)
+                or _has_moved(former, model, i, j)
+                or _other_missing(former, model, i, j),
                 new_values=new_values,
                 lost_values=lost_values,
                 new_share=_share(model, j, [new.index(value) for value in new_values]),
                 lost_share=_share(former, i, [old.index(value) for value in lost_values]),
+                shares=shares,
             )
         )
     return tuple(sorted(changes, key=_size, reverse=True))
@@ -174,16 +192,41 @@ def _other_missing(former: FittedModel, model: FittedModel, i: int, j: int) -> b
 
 
 def _share(model: FittedModel, j: int, codes: list[int]) -> float:
-    """The share of the values of a category that are some of them.
+    """The share of the values of a category that are some of them."""
+    counts = _value_counts(model, j)
+    return float(counts[codes].sum() / max(int(counts.sum()), 1))
 
-    From the histogram where each value has a bin of its own, otherwise from the stored rows.
+
+def _value_counts(model: FittedModel, j: int) -> NDArray[np.int64]:
+    """How often each value of a category occurs. → (values,)
+
+    From the histogram where each value has a bin of its own, otherwise in the stored rows.
     """
-    if len(model.categories.get(j, ())) > N_BINS:
-        stored = stored_values(model, j)
-        return float(np.isin(stored, codes).mean()) if len(stored) else 0.0
-    edges, counts = model.features.bin_edges[j], model.features.bin_counts[j]
-    bins = np.clip(np.searchsorted(edges, codes, side="right") - 1, 0, N_BINS - 1)
-    return float(counts[np.unique(bins)].sum() / max(int(counts.sum()), 1)) if codes else 0.0
+    codes = np.arange(len(model.categories.get(j, ())))
+    if len(codes) > N_BINS:
+        return np.array([(stored_values(model, j) == code).sum() for code in codes])
+    bins = np.searchsorted(model.features.bin_edges[j], codes, side="right") - 1
+    return np.asarray(model.features.bin_counts[j][np.clip(bins, 0, N_BINS - 1)])
+
+
+def _other_shares(
+    former: FittedModel, model: FittedModel, i: int, j: int
+) -> tuple[ValueShare, ...]:
+    """The values of a category, in both models, whose shares differ by more than chance."""
+    was, now = _value_counts(former, i), _value_counts(model, j)
+    n_before, n_now = max(int(was.sum()), 1), max(int(now.sum()), 1)
+    place = {value: code for code, value in enumerate(model.categories.get(j, ()))}
+    found = []
+    for code, value in enumerate(former.categories.get(i, ())):
+        if value not in place:
+            continue
+        before, after = int(was[code]), int(now[place[value]])
+        both = (before + after) / (n_before + n_now)
+        error = math.sqrt(both * (1 - both) * (1 / n_before + 1 / n_now))
+        share = ValueShare(value, before / n_before, after / n_now)
+        if abs(share.share - share.was_share) > _STANDARD_ERRORS * error:
+            found.append(share)
+    return tuple(sorted(found, key=lambda s: -abs(s.share - s.was_share)))
 
 
 def _size(change: FeatureChange) -> tuple[bool, float]:
@@ -194,4 +237,5 @@ def _size(change: FeatureChange) -> tuple[bool, float]:
     # A value that was never seen counts as a shift of many standard deviations in its rows.
     values = 0.1 * bool(change.new_values or change.lost_values)
     values += 5 * change.new_share + 2 * change.lost_share
+    values += 2 * max((abs(s.share - s.was_share) for s in change.shares), default=0.0)
     return change.moved, shift + spread + 3 * missing + values
