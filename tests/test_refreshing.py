@@ -228,9 +228,91 @@ def test_compare_names_features_and_settings(fitted):
     assert fitted.compare(fitted).text() == "The two models are the same."
     with pytest.raises((ValueError, InputError)):
         fitted.compare(DiffInt())
+    with pytest.raises(InputError, match="load the file of a model with DiffInt"):
+        fitted.compare("former.diffint")
 
 
 def test_a_constant_that_varies_is_named():
     detector = DiffInt(**SMALL).fit(table().assign(c=5.0))
-    assert "c: central range 5 → " in detector.refresh(table(seed=1)).text()
+    assert "c: 5–95 % range 5 → " in detector.refresh(table(seed=1)).text()
     assert "c: median" in detector.refresh(table(seed=2).assign(c=5.0)).text()
+
+
+def odd_table(n_rows, seed, cities=("Bern", "Lyon", "Oslo")):
+    """Whole numbers, a column that is mostly zero, a long tail and a category."""
+    rng = np.random.default_rng(seed)
+    hour = rng.integers(1, 13, n_rows)
+    rain = np.where(rng.random(n_rows) < 0.94, 0.0, rng.integers(1, 40, n_rows) / 100)
+    delay = np.exp(rng.normal(size=n_rows)) * hour
+    city = np.array(cities, dtype=object)[rng.integers(0, len(cities), n_rows)]
+    return pd.DataFrame({"hour": hour, "rain": rain, "delay": delay, "city": city})
+
+
+@pytest.fixture(scope="module")
+def odd():
+    return DiffInt(**SMALL).fit(odd_table(1200, 0))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_is_reported_of_rows_like_the_former_ones(odd, tmp_path, seed):
+    odd.save(tmp_path / "m.diffint")
+    detector = DiffInt.load(tmp_path / "m.diffint").set_params(random_state=0)
+    found = detector.refresh(odd_table(1200, seed))
+    assert "No feature has moved much." in found.text()
+    assert not any(change.moved for change in found.features)
+    assert len(found.ranges) <= 0.03 * found.n_ranges
+    assert "pattern " not in found.text()
+    for shift in found.ranges:
+        assert shift.was_values != shift.values or not shift.values
+
+
+def test_new_values_in_many_rows_are_named_with_their_share_before_small_shifts(odd, tmp_path):
+    odd.save(tmp_path / "m.diffint")
+    detector = DiffInt.load(tmp_path / "m.diffint").set_params(random_state=0)
+    recent = odd_table(1200, 4)
+    recent["hour"] += 1
+    recent.loc[recent["city"] == "Oslo", "city"] = "Kyiv"
+    found = detector.refresh(recent)
+    share = (recent["city"] == "Kyiv").mean()
+    first = found.features[0]
+    assert (first.feature, first.new_values, first.lost_values) == ("city", ("Kyiv",), ("Oslo",))
+    assert first.new_share == pytest.approx(share)
+    assert f"city: new: Kyiv ({share:.0%}".replace("%", " %") in found.text()
+    # The ranges of features that moved come before all others.
+    moved = [change.feature for change in found.features if change.moved]
+    places = [shift.feature in moved for shift in found.ranges]
+    assert places == sorted(places, reverse=True)
+
+
+def test_former_groups_that_are_not_named_again_give_a_warning():
+    rows = table()
+    detector = DiffInt(**SMALL, false_positive_rate=0.1).fit(rows, groups=np.arange(600) // 20)
+    with pytest.warns(CalibrationWarning, match="former model came in groups of about 20"):
+        detector.refresh(table(seed=1))
+
+
+def test_other_shares_of_values_are_named(odd, tmp_path):
+    odd.save(tmp_path / "m.diffint")
+    detector = DiffInt.load(tmp_path / "m.diffint").set_params(random_state=0)
+    before, recent = odd_table(1200, 0), odd_table(1200, 5)
+    recent.loc[recent.index % 2 == 0, "city"] = "Lyon"
+    first = detector.refresh(recent).features[0]
+    assert (first.feature, first.shares[0].value, first.moved) == ("city", "Lyon", True)
+    assert first.shares[0].was_share == pytest.approx((before["city"] == "Lyon").mean())
+    assert first.shares[0].share == pytest.approx((recent["city"] == "Lyon").mean())
+    odd.save(tmp_path / "old.diffint")
+    text = detector.compare(DiffInt.load(tmp_path / "old.diffint")).text()
+    shown = [f"{(t['city'] == 'Lyon').mean():.0%}".replace("%", " %") for t in (before, recent)]
+    assert f"city: Lyon {' → '.join(shown)}" in text
+
+
+def test_columns_with_few_values_count_these_and_not_the_rows(tmp_path):
+    def sparse(seed):
+        frame, rng = table(1500, seed), np.random.default_rng(seed + 50)
+        frame["c"] = np.where(rng.random(1500) < 0.97, np.nan, np.exp(rng.normal(size=1500)))
+        return frame
+
+    detector = DiffInt(**SMALL).fit(sparse(0))
+    for seed in (1, 2, 3):
+        found = detector.refresh(sparse(seed))
+        assert not any(change.moved for change in found.features)

@@ -254,7 +254,8 @@ array([ 1, -1])
         task = Task(table, mask, seed, groups, kinds, every_row=every_row, start=start)
         if parted is not None:
             task = replace(task, segments=parted.codes, segment_names=parted.names)
-        with announced_fit(len(table) - int(mask.sum()), table.shape[1], self.verbose):
+        size = len(table) - int(mask.sum()), table.shape[1]
+        with announced_fit(*size, self.verbose, refresh=start is not None):
             how: dict[str, Any] = {"device": device, "n_jobs": n_jobs, "verbose": self.verbose}
             task = without_suspects(task, names, config, **how)
             model, split = fit_and_split(task, names, config, **how)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .core.checks import resolve_jobs
+from .core.errors import InputTypeError
 from .fitted_detector import FittedDetector, file_of
 from .score.scoring import anomaly_scores
 from .tables.frames import read_table
@@ -101,4 +102,10 @@ class MovingDetector(FittedDetector):
         from .explain.comparison import compare_models
 
         check_is_fitted(self, "model_")
+        if not isinstance(former, FittedDetector):
+            raise InputTypeError(
+                f"compare needs a detector, but got {type(former).__name__}; load the file of a "
+                "model with DiffInt.load"
+            )
+        check_is_fitted(former, "model_")
         return compare_models(former.prepared.model, former.rule, self.model_, self.rule)

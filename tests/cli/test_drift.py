@@ -33,12 +33,14 @@ def test_no_drift(run, folder):
     done = run("drift", folder / "m.diffint", folder / "same.csv")
     assert done.code == 0, done.err
     assert done.out.startswith("No sign that the population has moved (p = ")
+    assert "refresh" not in done.err
 
 
 def test_drift(run, folder):
     done = run("drift", folder / "m.diffint", folder / "moved.csv")
     assert done.code == 1, done.err
     assert done.out.startswith("The population has moved (p < 0.001). visits moved from 3 to ")
+    assert done.err.endswith(f"diffint refresh {folder / 'm.diffint'} RECENT -o NEW\n")
     again = run("drift", folder / "m.diffint", folder / "moved.parquet")
     assert (again.code, again.out) == (1, done.out)
     table = pd.read_csv(folder / "moved.csv")[["age", "amount", "visits", "city"]]

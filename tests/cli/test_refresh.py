@@ -30,6 +30,8 @@ def folder(tmp_path_factory):
     moved[:0].to_csv(folder / "empty.csv", index=False)
     moved[:1].to_csv(folder / "one.csv", index=False)
     moved.assign(city=7).to_csv(folder / "numbers.csv", index=False)
+    mixed = moved["age"].astype(object).where(moved.index != 5, "old")
+    moved.assign(age=mixed).to_csv(folder / "one_text.csv", index=False)
     moved.assign(age="old").to_csv(folder / "text.csv", index=False)
     return folder
 
@@ -42,6 +44,7 @@ def test_refresh_and_compare(run, folder, tmp_path):
     assert "visits: median 3 → 8" in done.out
     assert "new: Kyiv" in done.out
     assert done.out.endswith(f"Model file: {new}\n")
+    assert f"refreshing with {300 - 15} rows" in done.err
     assert old.read_bytes() == before
     assert DiffInt.load(new).model_.training.n_known_anomalies == 15
     compared = run("compare", old, new)
@@ -86,7 +89,8 @@ def test_segments_of_a_file(run, folder, tmp_path):
         ("empty.csv", "has a header but no rows"),
         ("one.csv", "has 1 row; at least 2 are needed"),
         ("numbers.csv", "'city' had text in training"),
-        ("text.csv", "'age' contains text"),
+        ("text.csv", "text.csv': column 'age' has 'old' in line 2, which is not a number"),
+        ("one_text.csv", "column 'age' has 'old' in line 7, which is not a number; correct the"),
         ("nothing.csv", "nothing.csv"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +112,7 @@ def drift(
             )
         )
     if any(result.drifted for result in found.values()):
+        _say_next_step(model, as_json)
         raise typer.Exit(1)
 
 
@@ -159,7 +161,18 @@ def _watch(
     state = DriftMonitor.add_to_file(path, detector, blocks, rate)
     say_json(state.to_dict()) if as_json else say(state.text())
     if state.drifted:
+        _say_next_step(model, as_json)
         raise typer.Exit(1)
+
+
+def _say_next_step(model: str, as_json: bool) -> None:
+    """What to do if the population has moved, on standard error."""
+    if not as_json:
+        say(
+            "If the recent rows are normal, adapt the model to them: "
+            f"diffint refresh {shlex.quote(model)} RECENT -o NEW",
+            err=True,
+        )
 
 
 def _said(found: Drift | None, part: _Part) -> str:

@@ -311,13 +311,15 @@ def read_training_rows(
     numeric_only: bool,
     shown: Sequence[str] = (),
     segment: str | None = None,
+    numbers: Sequence[str] = (),
 ) -> TrainingRows:
     """All rows of a file, which of them are known anomalies, their groups, segments and ids.
 
-    shown: more columns to read, to show them
+    shown: more columns to read, to show them; numbers: columns that a model has as numbers
     """
     others_shown: dict[str, list[Any]] = {name: [] for name in shown}
-    columns, marks, groups, ids = TrainingColumns(file, *chosen[:2]), [], [], []
+    columns = TrainingColumns(file, *chosen[:2], numbers)
+    marks, groups, ids = [], [], []
     segments: list[NDArray[Any]] = []
     special = dict.fromkeys((None if label is None else label.column, group, segment, id_column))
     others = [column for column in special if column is not None]

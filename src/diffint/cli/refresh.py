@@ -84,7 +84,16 @@ def refresh(
             if fitted.feature_names[j] in used and np.nansum(are_numbers(list(values), decimal))
         ]
         chosen = Choice(used, named, {})
-        rows = read_training_rows(file, chosen, marked, group, None, False, segment=segment)
+        rows = read_training_rows(
+            file,
+            chosen,
+            marked,
+            group,
+            None,
+            False,
+            segment=segment,
+            numbers=[name for name, how in kinds.items() if how == "number"],
+        )
     frame = rows.frame.reindex(columns=list(kinds))
     found = detector.refresh(frame, rows.anomalies, rows.groups, rows.segments)
     detector.segment_column_ = segment

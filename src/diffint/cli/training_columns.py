@@ -31,9 +31,18 @@ class TrainingColumns:
     """
 
     def __init__(
-        self, file: TableFile, columns: Sequence[str], categories: Collection[str]
+        self,
+        file: TableFile,
+        columns: Sequence[str],
+        categories: Collection[str],
+        numbers: Collection[str] = (),
     ) -> None:
-        """categories: the columns that are text also if they have numbers"""
+        """Begin without rows.
+
+        categories: the columns that are text also if they have numbers; numbers: those that a model
+        has as numbers, so that any other cell in them is an error
+        """
+        self._numbers = set(numbers)
         self._file, self._columns, self._categories = file, list(columns), set(categories)
         self._parts: list[tuple[list[str], NDArray[np.float64]]] = []
         self._n_rows = 0
@@ -50,6 +59,9 @@ class TrainingColumns:
                 self._others[name] = first, []
         columns = [name for name in columns if name not in self._others]
         values, wrong = self._file.parsed(batch, columns, first)
+        needed = [column for column in wrong if column.name in self._numbers]
+        if needed:
+            raise self._file.not_numbers(needed)
         for column in wrong:
             if column.kind in ("text", "cells") and not self._had_numbers(column.name):
                 self._others[column.name] = first, []

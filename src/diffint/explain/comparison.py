@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from ..core.config import Config
 from ..core.flag_rule import FlagRule
 from ..core.formatting import counted
-from ..core.model import FeatureSummary, FittedModel
+from ..core.model import FittedModel
 from .constraints import values_between
+from .feature_changes import (
+    FeatureChange,
+    deviations,
+    feature_changes,
+    stored_values,
+    values_moved,
+)
 from .global_explanation import GlobalExplanation, explain_model
 
 if TYPE_CHECKING:
@@ -24,14 +31,14 @@ Array = NDArray[np.float64]
 
 # An end of a range has moved if the difference is beyond what refreshes with rows of the same kind
 # show: so many standard errors, by the rows that the pattern has; and in standard deviations of the
-# feature, this many, or this many divided by the root of the number of training rows. A feature has
-# moved if one of three quantiles has, by so many of the latter. Measured in benchmarks/refresh.py.
+# feature, this many, or this many divided by the root of the number of training rows. Measured in
+# benchmarks/refresh.py.
 _STANDARD_ERRORS = 4.0
 _SMALLEST_SHIFT = 0.25
 _SCALING_ERRORS = 10.0
-_QUANTILE_ERRORS = 8.0
+_SMALLEST_STEP = 0.5  # of an end of a category's range, from one value towards the next
+_FEWEST_BETWEEN = 0.05  # share of rows between the ends, if the values of the feature stay
 _FEWEST_ROWS = 10  # in a pattern, in each of the two models, to say that it has moved
-_CENTRAL = (0.05, 0.95)  # levels of the central range of a feature
 
 
 @dataclass(frozen=True)
@@ -55,32 +62,6 @@ class RangeShift:
     rows: float
     was_values: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FeatureChange:
-    """The training values of a feature before and now, in original units.
-
-    median, low, high: the central range is from the 5 % to the 95 % quantile; NaN for a category.
-    missing: share of missing cells. new_values, lost_values: of a category. shift_sd: how far the
-    median moved, in standard deviations before; spread: standard deviation now, as a multiple of
-    that before; both from quantiles. n_ranges: ranges of patterns that moved.
-    """
-
-    feature: str
-    was_median: float
-    median: float
-    was_low: float
-    was_high: float
-    low: float
-    high: float
-    was_missing: float
-    missing: float
-    shift_sd: float
-    spread: float
-    n_ranges: int
-    new_values: tuple[str, ...] = ()
-    lost_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,8 +165,7 @@ def compare_models(
     lost: tuple[int, ...] = ()
     new: tuple[int, ...] = ()
     if before is not None and now is not None:
-        judged = _without_chance(former, model)
-        ranges, n_ranges = _moved_ranges(before, now, judged, _deviations(former.features))
+        ranges, n_ranges = _moved_ranges(before, now, former, model)
         lost, new = (
             tuple(np.flatnonzero(a.is_pattern & ~b.is_pattern).tolist())
             for a, b in ((before, now), (now, before))
@@ -196,7 +176,7 @@ def compare_models(
         same_units=related,
         ranges=tuple(ranges),
         n_ranges=n_ranges,
-        features=_feature_changes(former, model, ranges),
+        features=feature_changes(former, model, [moved.feature for moved in ranges]),
         added=tuple(name for name in model.feature_names if name not in former_names),
         removed=tuple(name for name in former.feature_names if name not in names),
         settings={
@@ -223,23 +203,14 @@ def _settings(config: Config, rule: FlagRule) -> dict[str, Any]:
     }
 
 
-def _deviations(features: FeatureSummary) -> Array:
-    """Standard deviations of normal distributions with these central ranges. (features,)"""
-    low, high = _quantiles(features, *_CENTRAL)
-    return np.asarray((high - low) / 3.29)
-
-
-def _quantiles(features: FeatureSummary, *levels: float) -> list[Array]:
-    places = [list(features.levels).index(level) for level in levels]
-    return [features.quantiles[:, place] for place in places]
-
-
-def _without_chance(former: FittedModel, model: FittedModel) -> GlobalExplanation:
+def _without_chance(
+    former: FittedModel, model: FittedModel, values_stay: NDArray[np.bool_]
+) -> GlobalExplanation:
     """What the model learned, without changes that follow from a few rows and concern all ranges.
 
     These are the factors on the half-widths of all boxes, and the scaling of features whose values
     have not moved, which depends on the smallest and the largest one. Both are those of the former
-    model here.
+    model here. values_stay: (features,)
     """
     members = list(zip(former.members, model.members, strict=True))
     same_boxes = tuple(replace(m, box_scale=old.box_scale) for old, m in members)
@@ -248,33 +219,18 @@ def _without_chance(former: FittedModel, model: FittedModel) -> GlobalExplanatio
         replace(m, scaler=old.scaler) for (old, _), m in zip(members, same_boxes, strict=True)
     )
     as_before = explain_model(replace(model, members=same_scaling, features=former.features))
-    stays = ~_values_moved(former, model)
     names = ("lower", "upper", "binds_below", "binds_above")
-    parts = {n: np.where(stays, getattr(as_before, n), getattr(found, n)) for n in names}
+    parts = {n: np.where(values_stay, getattr(as_before, n), getattr(found, n)) for n in names}
     return replace(found, **parts)
 
 
-def _values_moved(former: FittedModel, model: FittedModel) -> NDArray[np.bool_]:
-    """(features,) whether the central values of a feature are others, beyond chance."""
-    levels = (_CENTRAL[0], 0.5, _CENTRAL[1])
-    was, now = (np.stack(_quantiles(m.features, *levels)) for m in (former, model))
-    error = _deviations(former.features) / math.sqrt(
-        min(former.training.n_rows, model.training.n_rows)
-    )
-    stays = np.abs(now - was) <= _QUANTILE_ERRORS * error
-    moved = np.asarray(~stays.all(axis=0))
-    for j in {*former.categories, *model.categories}:
-        moved[j] = former.categories.get(j) != model.categories.get(j)
-    return moved
-
-
 def _moved_ranges(
-    before: GlobalExplanation, now: GlobalExplanation, judged: GlobalExplanation, deviation: Array
+    before: GlobalExplanation, now: GlobalExplanation, former: FittedModel, model: FittedModel
 ) -> tuple[list[RangeShift], int]:
-    """The ranges of units that are patterns in both models and moved; how many were compared.
-
-    judged: `_without_chance`, which decides. deviation: (features,) before
-    """
+    """The ranges of units that are patterns in both models and moved; how many were compared."""
+    values_stay = ~values_moved(former, model)
+    judged = _without_chance(former, model, values_stay)
+    deviation = deviations(former.features)
     was_share, share = (e.box_rows / max(e.counted_rows, 1) for e in (before, now))
     was_count, count = was_share * before.n_rows, share * now.n_rows
     enough = np.minimum(was_count, count) >= _FEWEST_ROWS
@@ -291,103 +247,89 @@ def _moved_ranges(
     )
     smallest = max(_SMALLEST_SHIFT, _SCALING_ERRORS / math.sqrt(min(before.n_rows, now.n_rows)))
     noise = np.maximum(_STANDARD_ERRORS * error, smallest * deviation)
-    binds_below = judged.binds_below | before.binds_below
-    binds_above = judged.binds_above | before.binds_above
-    lower = np.abs(judged.lower - before.lower) * binds_below
-    upper = np.abs(judged.upper - before.upper) * binds_above
-    moved = compared & enough[:, None] & ((lower > noise) | (upper > noise))
+    for j in now.categories:
+        noise[:, j] = np.maximum(noise[:, j], _SMALLEST_STEP)
+    moved = np.zeros_like(compared)
+    for name, binds in (("lower", "binds_below"), ("upper", "binds_above")):
+        either = getattr(before, binds) | getattr(judged, binds)
+        ends, ends_now = getattr(before, name), getattr(judged, name)
+        for j in range(len(values_stay)):
+            was = _in_codes_of(ends[:, j], before.categories.get(j), now.categories.get(j))
+            far = np.abs(ends_now[:, j] - was) > noise[:, j]
+            if values_stay[j]:
+                far &= _rows_between(former, model, j, was, ends_now[:, j]) > _FEWEST_BETWEEN
+            moved[:, j] |= far & either[:, j]
+    moved &= compared & enough[:, None]
     found = []
-    for j, name in enumerate(before.feature_names):
-        values = before.categories.get(j), now.categories.get(j)
-        is_category = values != (None, None)
-        places = compared[:, j] & enough if is_category else moved[:, j]
-        for k in np.flatnonzero(places):
-            ends = before.lower[k, j], before.upper[k, j], now.lower[k, j], now.upper[k, j]
-            sets: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-            size = (ends[2] + ends[3] - ends[0] - ends[1]) / 2
-            size = size / deviation[j] if deviation[j] > 0 else math.nan
-            if is_category:
-                was_all, all_now = values[0] or (), values[1] or ()
-                sets = (
-                    tuple(values_between(was_all, *ends[:2])),
-                    tuple(values_between(all_now, *ends[2:])),
-                )
-                both = set(was_all) & set(all_now)
-                there = values_between(all_now, judged.lower[k, j], judged.upper[k, j])
-                if set(sets[0]) & both == set(there) & both:
-                    continue
-                ends, size = (math.nan,) * 4, math.nan
-            found.append(
-                RangeShift(
-                    pattern=int(k),
-                    feature=name,
-                    was_lower=float(ends[0]),
-                    was_upper=float(ends[1]),
-                    lower=float(ends[2]),
-                    upper=float(ends[3]),
-                    shift_sd=float(size),
-                    was_rows=float(was_share[k]),
-                    rows=float(share[k]),
-                    was_values=sets[0],
-                    values=sets[1],
-                )
+    for k, j in np.argwhere(moved):
+        ends = before.lower[k, j], before.upper[k, j], now.lower[k, j], now.upper[k, j]
+        sets: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        size = (ends[2] + ends[3] - ends[0] - ends[1]) / 2
+        size = size / deviation[j] if deviation[j] > 0 else math.nan
+        was_all, all_now = before.categories.get(int(j)), now.categories.get(int(j))
+        if was_all is not None and all_now is not None:
+            sets = (
+                tuple(values_between(was_all, *ends[:2])),
+                tuple(values_between(all_now, *ends[2:])),
             )
-    found.sort(key=lambda s: -(s.was_rows + s.rows) * min(abs(_or_one(s.shift_sd)), 3.0))
+            both = set(was_all) & set(all_now)
+            if set(sets[0]) & both == set(sets[1]) & both:
+                continue
+            ends, size = (math.nan,) * 4, math.nan
+        found.append(
+            RangeShift(
+                pattern=int(k),
+                feature=before.feature_names[j],
+                was_lower=float(ends[0]),
+                was_upper=float(ends[1]),
+                lower=float(ends[2]),
+                upper=float(ends[3]),
+                shift_sd=float(size),
+                was_rows=float(was_share[k]),
+                rows=float(share[k]),
+                was_values=sets[0],
+                values=sets[1],
+            )
+        )
+    stays = {name for name, same in zip(before.feature_names, values_stay, strict=True) if same}
+    found.sort(
+        key=lambda s: (
+            s.feature in stays,
+            -(s.was_rows + s.rows) * min(abs(_or_one(s.shift_sd)), 3.0),
+        )
+    )
     return found, int((compared & enough[:, None]).sum())
+
+
+def _in_codes_of(ends: Array, before: tuple[str, ...] | None, now: tuple[str, ...] | None) -> Array:
+    """Ends of ranges of a category, in the codes that its values have now; others as they are."""
+    if before is None or now is None or before == now:
+        return ends
+    place = {value: code for code, value in enumerate(now)}
+    codes = [(code, place[value]) for code, value in enumerate(before) if value in place]
+    return np.asarray(
+        np.interp(ends, *np.array([(-1, -1), *codes, (len(before), len(now))], float).T)
+    )
+
+
+def _rows_between(former: FittedModel, model: FittedModel, j: int, was: Array, now: Array) -> Array:
+    """The share of stored rows between former and new ends of ranges. → (units,)
+
+    Of the model in which it is larger. The rows of a category lie evenly around its code. It is 1
+    if a model stores no rows.
+    """
+    share = np.zeros(len(was))
+    for some in (former, model):
+        values = np.sort(stored_values(some, j))
+        if not len(values):
+            return np.ones(len(was))
+        if j in some.categories:
+            values = np.sort(values + (np.arange(len(values)) + 0.5) / len(values) - 0.5)
+        low, up = np.minimum(was, now), np.maximum(was, now)
+        inside = np.searchsorted(values, up, "left") - np.searchsorted(values, low, "right")
+        share = np.maximum(share, inside / len(values))
+    return share
 
 
 def _or_one(value: float) -> float:
     return 1.0 if math.isnan(value) else value
-
-
-def _feature_changes(
-    former: FittedModel, model: FittedModel, ranges: list[RangeShift]
-) -> tuple[FeatureChange, ...]:
-    """The features of both models, the one that moved most first."""
-    counts: dict[str, int] = {}
-    for moved in ranges:
-        counts[moved.feature] = counts.get(moved.feature, 0) + 1
-    levels = (0.5, *_CENTRAL)
-    was, now = (np.stack(_quantiles(m.features, *levels), axis=1) for m in (former, model))
-    was_sd, sd = _deviations(former.features), _deviations(model.features)
-    changes = []
-    for j, name in enumerate(model.feature_names):
-        if name not in former.feature_names:
-            continue
-        i = former.feature_names.index(name)
-        values = former.categories.get(i), model.categories.get(j)
-        is_category = values != (None, None)
-        before, after = was[i], now[j]
-        shift = (after[0] - before[0]) / was_sd[i] if was_sd[i] > 0 else math.nan
-        spread = sd[j] / was_sd[i] if was_sd[i] > 0 else math.nan
-        if is_category:
-            before, after = np.full((2, 3), math.nan)
-            shift = spread = math.nan
-        old, new = values[0] or (), values[1] or ()
-        changes.append(
-            FeatureChange(
-                name,
-                was_median=float(before[0]),
-                median=float(after[0]),
-                was_low=float(before[1]),
-                was_high=float(before[2]),
-                low=float(after[1]),
-                high=float(after[2]),
-                was_missing=float(former.features.missing_share[i]),
-                missing=float(model.features.missing_share[j]),
-                shift_sd=float(shift),
-                spread=float(spread),
-                n_ranges=counts.get(name, 0),
-                new_values=tuple(value for value in new if value not in old),
-                lost_values=tuple(value for value in old if value not in new),
-            )
-        )
-    return tuple(sorted(changes, key=_size, reverse=True))
-
-
-def _size(change: FeatureChange) -> float:
-    """How much a feature has changed, to order features."""
-    spread = abs(math.log(change.spread)) if change.spread > 0 else 0.0
-    shift = 0.0 if math.isnan(change.shift_sd) else abs(change.shift_sd)
-    missing = abs(change.missing - change.was_missing)
-    return shift + spread + 3 * missing + 0.1 * len(change.new_values + change.lost_values)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.associations import MOST_VALUES
+from ..core.calibration import Calibration
 from ..core.errors import CalibrationWarning, InputWarning, TrainingWarning, warn
 from ..core.formatting import counted, listed, shown_name
 from ..engine.interface import TrainedMember
@@ -18,12 +19,29 @@ from .sampling import Rows
 
 _COPIES_SHARE = 0.05  # largest share of copied rows without a warning
 _EQUAL_SHARE = 0.2  # largest share of rows that may be copies without a warning
+_FORMER_SIZE = 2.0  # smallest ratio of the mean sizes of former and recent groups with a warning
 _LEAST_FALL = 1e-6  # smallest relative decrease of the loss without a warning
 _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without a warning
 
 
+_REMEDY = "groups in Python, --group on the command line"
+
+
+def warn_about_former_groups(found: RowGroups, former: Calibration) -> None:
+    """Warn if the rows of the model that is refreshed came in groups, and these rows do not."""
+    before = len(former.group_sizes) / max(former.n_groups, 1)
+    now = len(found.codes) / max(len(np.unique(found.codes)), 1)
+    if before >= _FORMER_SIZE * now:
+        warn(
+            f"the rows of the former model came in groups of about {before:.0f}, and these have no "
+            "such groups. If rows still belong to one subject, machine or period, more new rows "
+            f"will be flagged than the false-positive rate says: name the groups ({_REMEDY})",
+            CalibrationWarning,
+        )
+
+
 def warn_about_groups(found: RowGroups) -> None:
-    n_rows, remedy = len(found.codes), "groups in Python, --group on the command line"
+    n_rows, remedy = len(found.codes), _REMEDY
     if found.n_copies > _COPIES_SHARE * n_rows:
         warn(
             f"{found.n_copies:,} of {counted(n_rows, 'training row')} repeat other rows exactly or "

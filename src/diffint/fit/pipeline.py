@@ -28,6 +28,7 @@ from .calibrate import calibrate
 from .category_positions import are_listed, category_curves, with_values_of
 from .feature_summary import summarise_features
 from .fit_warnings import (
+    warn_about_former_groups,
     warn_about_groups,
     warn_about_table,
     warn_about_training,
@@ -169,6 +170,8 @@ class _SplitTask:
         search_near = former is None or former.calibration.grouped
         found = find_row_groups(self.task.x[self.usable], search_near)
         warn_about_groups(found)
+        if former is not None:
+            warn_about_former_groups(found, former.calibration)
         return found.codes
 
     def _split(self, groups: NDArray[np.intp], rng: np.random.Generator) -> Split:

@@ -18,15 +18,18 @@ _WAITING = "another process is compiling; waiting for it"
 
 
 @contextmanager
-def announced_fit(n_rows: int, n_features: int, verbose: int) -> Iterator[None]:
-    """Print a line before and after a fit if there is no terminal for the bars."""
+def announced_fit(
+    n_rows: int, n_features: int, verbose: int, refresh: bool = False
+) -> Iterator[None]:
+    """Print a line before and after a fit or a refresh if there is no terminal for the bars."""
     shown = bool(verbose) and sys.stderr is not None and not sys.stderr.isatty()
     started = time.perf_counter()
     if shown:
-        _print(f"fitting {counted(n_rows, 'row')} of {counted(n_features, 'feature')}")
+        what = "refreshing with" if refresh else "fitting"
+        _print(f"{what} {counted(n_rows, 'row')} of {counted(n_features, 'feature')}")
     yield
     if shown:
-        _print(f"fitted in {time.perf_counter() - started:.1f} s")
+        _print(f"{'refreshed' if refresh else 'fitted'} in {time.perf_counter() - started:.1f} s")
 
 
 def _print(line: str) -> None:

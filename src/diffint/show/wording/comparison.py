@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from ...core.formatting import counted, distinct_numbers, listed, number, percent, shown_name
 
 if TYPE_CHECKING:
-    from ...explain.comparison import FeatureChange, ModelComparison, RangeShift
+    from ...explain.comparison import ModelComparison, RangeShift
+    from ...explain.feature_changes import FeatureChange
 
 _MOST_SHOWN = 5  # ranges, features, names and values
-_LEAST_SHIFT, _LEAST_SPREAD, _LEAST_MISSING = 0.25, 1.2, 0.05  # that are worth a line
+_CHANCE_SHARE = 0.05  # of ranges that moved, seen in refreshes with rows like the former ones
+_MOST_VALUES = 3  # of a category, with their shares
+_LEAST_SHIFT, _LEAST_SPREAD, _LEAST_SHARE = 0.25, 1.2, 0.05  # that are worth a line
 
 
 def comparison_text(found: ModelComparison) -> str:
@@ -47,28 +50,39 @@ def comparison_text(found: ModelComparison) -> str:
     elif not found.ranges:
         lines.append(f"None of {counted(found.n_ranges, 'range')} of patterns has moved.")
     else:
-        share = percent(len(found.ranges) / found.n_ranges)
+        share = len(found.ranges) / found.n_ranges
         moved = f"{len(found.ranges):,} of {counted(found.n_ranges, 'range')} of patterns"
-        lines += [f"Moved: {moved} ({share}).", *_indented(list(map(shift_text, found.ranges)))]
+        moved = f"Moved: {moved} ({percent(share)})"
+        if share <= _CHANCE_SHARE and not any(change.moved for change in found.features):
+            lines.append(f"{moved}, as happens also if the rows are like the former ones.")
+        else:
+            lines += [f"{moved}.", *_indented(list(map(shift_text, found.ranges)))]
     return "\n".join(lines)
 
 
 def feature_text(change: FeatureChange) -> str:
     """What has changed in the values of a feature; empty if that is little."""
     parts = []
-    if abs(change.shift_sd) >= _LEAST_SHIFT:
+    if change.moved and abs(change.shift_sd) >= _LEAST_SHIFT:
         was, now = distinct_numbers(change.was_median, change.median)
         sign = "+" if change.shift_sd > 0 else "−"
         size = f"{sign}{number(abs(change.shift_sd), 2)} sd"
         parts.append(f"median {was} → {now} ({size})")
-    if _is_wider_or_narrower(change):
+    if change.moved and _is_wider_or_narrower(change):
         was, now = _range(change.was_low, change.was_high), _range(change.low, change.high)
-        parts.append(f"central range {was} → {now}")
-    if abs(change.missing - change.was_missing) >= _LEAST_MISSING:
+        parts.append(f"5–95 % range {was} → {now}")
+    if change.moved and abs(change.missing - change.was_missing) >= _LEAST_SHARE:
         parts.append(f"missing {percent(change.was_missing)} → {percent(change.missing)}")
-    for what, values in (("new", change.new_values), ("gone", change.lost_values)):
+    for what, values, share in (
+        ("new", change.new_values, change.new_share),
+        ("gone", change.lost_values, change.lost_share),
+    ):
         if values:
-            parts.append(f"{what}: {_some(values)}")
+            rows = f" ({percent(share)} of rows)" if share else ""
+            parts.append(f"{what}: {_some(values)}{rows}")
+    shares = [s for s in change.shares if abs(s.share - s.was_share) >= _LEAST_SHARE]
+    for value, before, after in shares[:_MOST_VALUES]:
+        parts.append(f"{shown_name(value)} {percent(before)} → {percent(after)}")
     return f"{shown_name(change.feature)}: {', '.join(parts)}" if parts else ""
 
 

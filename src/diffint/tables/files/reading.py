@@ -117,13 +117,17 @@ class TableFile:
         first: number of rows before the batch.
         """
         values, unusable = self.parsed(batch, columns, first)
-        if not unusable:
-            return values
+        if unusable:
+            raise self.not_numbers(unusable)
+        return values
+
+    def not_numbers(self, unusable: Sequence[UnusableColumn]) -> InputError:
+        """The error for columns that a model needs as numbers."""
         if len(unusable) == 1:
             remedy = "convert it to numbers" if unusable[0].kind == "type" else _CORRECT_THE_CELL
             problem = unusable[0].sentence(self.where)
-            raise InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
-        raise InputError(
+            return InputError(f"{self.name}: {problem}; {remedy}{self.hint(unusable)}")
+        return InputError(
             f"{self.name}: {self.listed(unusable)}; correct the cells, or leave them empty if the "
             f"values are missing{self.hint(unusable)}"
         )
