@@ -352,6 +352,15 @@ class TestTraining:
         with pytest.warns(TrainingWarning, match="hardly moved"):
             DiffInt(**QUICK, learning_rate=1e-9).fit(rows)
 
+    def test_warning_if_the_decoder_hardly_follows_the_rows(self):
+        x = np.sign(np.random.default_rng(0).normal(size=(200, 40)))  # needs a steep decoder
+        settings = {**QUICK, "epochs": 60}
+        with pytest.warns(TrainingWarning, match="spectral decoder hardly follows"):
+            DiffInt(**settings, decoder="spectral").fit(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", TrainingWarning)
+            DiffInt(**settings, decoder="free").fit(x)
+
     def test_warning_if_the_loss_did_not_fall(self, rows):
         with pytest.warns(TrainingWarning, match="did not fall"):
             DiffInt(**QUICK, learning_rate=1e-30).fit(rows)

@@ -28,6 +28,7 @@ from .calibrate import calibrate
 from .category_positions import are_listed, category_curves, with_values_of
 from .feature_summary import summarise_features
 from .fit_warnings import (
+    warn_about_decoder,
     warn_about_former_groups,
     warn_about_groups,
     warn_about_table,
@@ -218,6 +219,7 @@ class _SplitTask:
         former = self.task.start
         if former is None:  # a network that was trained before need not move
             warn_about_training(trained)
+            warn_about_decoder(type(trained[0].parameters.decoder), self.runs, trained)
         x, kinds, config, split = self.task.x, self.task.kinds, self.config, self.split
         features = summarise_features(self._known_values())
         members = measure_members(
