@@ -212,7 +212,11 @@ def test_numbers_in_the_text_are_proven(certified, rows):
         bounds = re.search(r"at least (\S+) from its features alone \((\S+) using", text)
         assert float(bounds[1]) <= certificate.bound[row]
         assert float(bounds[2]) <= certificate.bound_at_row[row]
+        error = re.search(r"its error is at least (\S+)\.", text)
+        assert float(error[1]) <= certificate.bound[row]
         parts = re.search(r"Its distance .* is (\S+); up to (\S+) of .* bound (\S+)\)\.", text)
+        if parts is None:
+            continue
         assert float(parts[1]) <= certificate.distance[:, row].mean()
         assert float(parts[2]) >= certificate.slack[:, row].mean()
         assert float(parts[3]) >= certificate.lipschitz_bound.mean()

@@ -26,22 +26,31 @@ if TYPE_CHECKING:
     from ...certify.regions import RegionCertificate
 
 
+_MOST_VALUES_SHOWN = 6  # of a row, unless more features have an end
+
+
 def certificate_text(certificate: Certificate, row: int) -> str:
     """What is proven about the score of one row."""
-    c = certificate
+    c, beside = certificate, certificate.beside_error[:, row].mean()
+    error = max(c.bound[row] - beside, 0.0)
     lines = [
         f"Row {row_name(row, c.index)}: score {number(c.score[row])}, proven to be at least "
         f"{rounded_down(c.bound[row])} from its features alone"
         f" ({rounded_down(c.bound_at_row[row])} using its code).",
-        "Its distance from the reconstruction of rows beyond all intervals is "
-        f"{rounded_down(c.distance[:, row].mean())}; up to {rounded_up(c.slack[:, row].mean())} of "
-        f"it is not certain (Lipschitz bound {rounded_up(c.lipschitz_bound.mean())}).",
+        f"Whatever its code is, its error is at least {rounded_down(error)}.",
     ]
-    beside = c.beside_error[:, row].mean()
+    margin = np.maximum(c.distance - c.slack - c.rounding, 0.0)[:, row].mean()
+    if margin > c.image_distance[:, row].mean():
+        lines.append(
+            "Its distance from the reconstruction of rows beyond all intervals is "
+            f"{rounded_down(c.distance[:, row].mean())}; up to "
+            f"{rounded_up(c.slack[:, row].mean())} of it is not certain (Lipschitz bound "
+            f"{rounded_up(c.lipschitz_bound.mean())})."
+        )
     if beside > 0:
         lines.append(
-            f"Of the bound, {rounded_down(beside)} is its distance from the nearest kept training "
-            "row and what its missing cells count."
+            f"The rest of the bound, {rounded_down(beside)}, is not bounded but computed: its "
+            "distance from the nearest kept training row, missing cells and categories."
         )
     sides = common_pattern(c.pattern[:, row])
     beyond = [
@@ -87,11 +96,13 @@ def region_text(certificate: RegionCertificate) -> str:
         verdict = {
             "all flagged": "all of them are certain to be flagged",
             "none flagged": "none of them can be flagged",
-            "mixed": "some of them are flagged and some are not",
+            "mixed": "some of them are flagged, and some are not",
             "undecided": "these bounds do not decide whether they are flagged; more splits or "
             "seconds give tighter bounds",
         }[c.verdict]
         lines.append(f"With the threshold at {threshold}, {verdict}.")
+        if c.verdict == "mixed" and c.passed_row is not None:
+            lines.append(f"A row with {row_text(c, c.passed_row)} is not flagged.")
     return "\n".join(lines)
 
 
@@ -101,7 +112,8 @@ def threshold_text(found: CertainThreshold) -> str:
     beside = [text for j, text in _bounded(found.certificate) if j != name]
     where = f" and {', '.join(beside)}" if beside else ""
     if found.value is None:
-        lines = [f"For no {name} is every complete row{where} proven to be flagged."]
+        with_ = f" with {', '.join(beside)}" if beside else ""
+        lines = [f"For no {name} is every complete row{with_} proven to be flagged."]
     else:
         lines = [
             f"Every complete row with {name} {sign} {exact_number(found.value)}{where} is certain "
@@ -113,18 +125,22 @@ def threshold_text(found: CertainThreshold) -> str:
             lines.append(f"For {end} this is not decided.")
         else:
             values = row_text(found.certificate, found.passed_row)
-            lines.append(f"For {end} it is not so: not flagged is {values}.")
+            lines.append(f"For {end} this is not so: a row with {values} is not flagged.")
     return "\n".join(lines)
 
 
 def row_text(certificate: RegionCertificate, row: NDArray[np.float64]) -> str:
-    """A row of a region in words. row: (features,)"""
+    """A row of a region in words, features with an end first. row: (features,)"""
+    c = certificate
+    free = np.isinf(c.region_lower) & np.isinf(c.region_upper)
+    places = np.argsort(free, kind="stable")
     shown = []
-    for j, value in enumerate(row):
-        values = certificate.categories.get(j, ())
-        text = shown_name(values[int(value)]) if value in range(len(values)) else number(value)
-        shown.append(f"{printable(certificate.feature_names[j])} = {text}")
-    return ", ".join(shown)
+    for j in places[: max(int((~free).sum()), _MOST_VALUES_SHOWN)].tolist():
+        values = c.categories.get(j, ())
+        text = shown_name(values[int(row[j])]) if row[j] in range(len(values)) else number(row[j])
+        shown.append(f"{printable(c.feature_names[j])} = {text}")
+    more = len(row) - len(shown)
+    return ", ".join(shown) + (f" and {counted(more, 'other value')}" if more else "")
 
 
 def _bounded(certificate: RegionCertificate) -> list[tuple[str, str]]:
