@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.scaling import Range
+from ..engine.cpu.knapsack import fill_knapsacks
 
 Array = NDArray[np.float64]
 
@@ -23,15 +24,9 @@ def most(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) ->
         order = np.argsort(-weights, axis=-1)
     if weights.ndim == 2:
         weights, order = weights[None], order[None]
-    room = codes.width[:, None, :]
-    shape = np.broadcast_shapes(room.shape, order.shape)
-    order = np.broadcast_to(order, shape)
-    sorted_room = np.take_along_axis(np.broadcast_to(room, shape), order, axis=2)
-    sorted_weights = np.take_along_axis(np.broadcast_to(weights, shape), order, axis=2)
-    left = (1.0 - codes.low.sum(axis=1))[:, None, None]
-    taken = np.clip(left - (np.cumsum(sorted_room, axis=2) - sorted_room), 0.0, sorted_room)
-    base = (np.broadcast_to(weights, shape) @ codes.low[:, :, None])[:, :, 0]
-    return np.asarray(base + (taken * sorted_weights).sum(axis=2))
+    filled = (weights @ codes.low[:, :, None])[:, :, 0]
+    fill_knapsacks(weights, order, codes.width, 1.0 - codes.low.sum(axis=1), filled)
+    return np.asarray(filled)
 
 
 def least(codes: Range, weights: Array, order: NDArray[np.intp] | None = None) -> Array:
