@@ -1,9 +1,9 @@
-"""What a fitted detector does: scores, decisions, explanations, bounds, the report."""
+"""What a fitted detector does: scores, decisions, explanations, the report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,7 @@ from .tables.row_marks import segment_codes, without_segments
 if TYPE_CHECKING:
     import pandas
 
-    from .certify.certain_threshold import CertainThreshold
-    from .certify.regions import RegionCertificate
-    from .certify.rows import Certificate
     from .core.model import FittedModel
-    from .decide.drift import Drift
     from .decide.selection import Selection
     from .explain.global_explanation import GlobalExplanation
     from .explain.local_explanation import LocalExplanation
@@ -118,58 +114,6 @@ class FittedDetector:
         if scores is None:
             scores = anomaly_scores(self.prepared, table, jobs)
         return rule.with_accepted(are_accepted(self.prepared, table, scores, rule, jobs))
-
-    # --- Accepting -------------------------------------------------------------------------
-
-    def accept(self, X: Any, segments: Any = None) -> pandas.DataFrame:
-        """Call flagged rows normal: rows like them are not flagged from the next call on.
-
-        A row is like an accepted one if it has nearly the same values in the features for which
-        that was flagged, and would not be flagged with plausible values there: what else is wrong
-        with it is still found. Its p-value is 1, so that `select` never chooses it; the false
-        discovery rate of the others holds as before. No refit; the rows become part of the model
-        and of its file. `withdraw` takes them back.
-
-        Parameters
-        ----------
-        X : table of shape (rows, features)
-            Rows that are flagged; others need not be accepted, and are ignored with a warning.
-        segments : array-like of shape (rows,), default=None
-            As in `p_values`.
-
-        Returns
-        -------
-        accepted : DataFrame
-            All rows that are accepted now, as `accepted` has them.
-        """
-        from .explain.acceptance import accepted_rows
-
-        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        found, flagged = accepted_rows(self.prepared, table, self._rule_for(X, segments), jobs)
-        thresholds.warn_of_accepted_rows(int((~flagged).sum()))
-        self._set_model(replace(self.model_, called_normal=self.model_.accepted.and_also(found)))
-        return self.accepted
-
-    def withdraw(self, accepted: Any) -> pandas.DataFrame:
-        """Take back what was accepted. accepted: index labels of the frame `accepted`"""
-        places = np.atleast_1d(np.asarray(accepted))
-        known = np.arange(len(self.model_.accepted))
-        if places.size and (places.dtype.kind not in "iu" or not np.isin(places, known).all()):
-            numbers = f"from 0 to {len(known) - 1}; " if len(known) else ""
-            raise InputError(
-                f"withdraw takes numbers of accepted rows, {numbers}there are {len(known)}"
-            )
-        remaining = self.model_.accepted.without(places)
-        self._set_model(replace(self.model_, called_normal=remaining if len(remaining) else None))
-        return self.accepted
-
-    @property
-    def accepted(self) -> pandas.DataFrame:
-        """One line per row that was accepted: when, for which features, and all its values."""
-        from .explain.acceptance import accepted_frame
-
-        check_is_fitted(self, "model_")
-        return accepted_frame(self.model_)
 
     # --- Scoring ---------------------------------------------------------------------------
 
@@ -274,150 +218,11 @@ class FittedDetector:
         rule = replace(self._rule_for(X, segments, False, scores), confidence=None)
         return select_rows(rule, scores, rate, method, sure, index_of(X))
 
-    def drift(self, X: Any, level: float = 0.01, *, segments: Any = None) -> Drift:
-        """Whether the population has moved since the fit, where, and what alerts that explains.
-
-        Every feature is compared with the calibration rows that the model stores: its mean and
-        spread, its missing cells, its values if it is a category, its products with other numbers,
-        and, with calibration="holdout", the score. All functions are bounded, so that a few
-        anomalies are no drift. The p-values are from permutations of the rows: exact if rows are
-        exchangeable, that is, independent. Copies and rows that belong together make them too
-        small. Features of times, and a score with times in it, are not compared, as new rows
-        always have new ones.
-
-        Parameters
-        ----------
-        X : table of shape (rows, features)
-            At least 20 rows; of more than 5,000, these many are compared, drawn at random.
-        level : float, default=0.01
-            Probability of seeing a drift where there is none, at most; over all features.
-        segments : array-like of shape (rows,), default=None
-            As in `p_values`; they decide which rows are flagged.
-
-        Returns
-        -------
-        drift : Drift
-            `drifted`, `p_value`, `features` (the one that moved most first), `to_frame()`,
-            `explained` (share of flagged rows if features were as in training), `text()`, `plot()`.
-        """
-        from .decide.drift import check_enough_rows, find_drift
-
-        level = check_real("level", level, above=0.0, below=1.0)
-        check_is_fitted(self, "model_")
-        check_enough_rows(X)
-        table = self._read(X)
-        scores = self._scores(table)
-        rule = self._rule_for(X, segments, False, scores)
-        return find_drift(self.prepared, table, scores, rule, level, resolve_jobs(self.n_jobs))
-
     def reconstruct(self, X: Any) -> Scores:
         """Reconstructed rows in original units (rows, features)."""
         from .score.scoring import reconstructions
 
         return reconstructions(self.prepared, self._read(X), resolve_jobs(self.n_jobs))
-
-    # --- Certifying ------------------------------------------------------------------------
-
-    def certify(self, X: Any) -> Certificate:
-        """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
-        from .certify.rows import certify
-
-        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return certify(self.prepared, table, jobs, index_of(X))
-
-    def certify_region(
-        self,
-        lower: Any,
-        upper: Any,
-        *,
-        splits: int = 32,
-        seconds: float | None = None,
-        missing: Sequence[str] = (),
-        aim: str = "verdict",
-        progress: Callable[[int, int, float], None] | None = None,
-    ) -> RegionCertificate:
-        """Proven bounds on the score of every row in a region, with any decoder.
-
-        They are much tighter with ``decoder="certified"``.
-
-        Parameters
-        ----------
-        lower, upper : array-like, mapping or None
-            Ends of the region in original units: one per feature, or a mapping from feature names
-            to ends. Features not in the mapping are unbounded; with None, all are. An end of a
-            category is one of its values.
-        splits : int, default=32
-            How many times a part of the region may be halved to tighten the bounds.
-        seconds : float, default=None
-            How long that may take.
-        missing : list of str, default=()
-            Features that may be missing as well; all others have a value.
-        aim : {"verdict", "bounds"}, default="verdict"
-            "verdict" ends as soon as the region is decided; "bounds" uses all splits and seconds
-            to tighten both bounds.
-        progress : callable, default=None
-            Called now and then with the splits so far, the parts that are not decided, and seconds.
-
-        Returns
-        -------
-        certificate : RegionCertificate
-            `lower`, `upper` (bounds on the score), `verdict` ("all flagged", "none flagged",
-            "mixed" with `rows` as witnesses, or "undecided" with the parts that are), `text()`.
-        """
-        from .certify.regions import certify_region
-
-        return certify_region(
-            self.prepared,
-            lower,
-            upper,
-            splits,
-            seconds=seconds,
-            missing=missing,
-            aim=aim,
-            threshold=-self.offset_,
-            progress=progress,
-        )
-
-    def certain_threshold(
-        self,
-        feature: str,
-        side: str = "above",
-        *,
-        lower: Mapping[str, Any] | None = None,
-        upper: Mapping[str, Any] | None = None,
-        splits: int = 32,
-        seconds: float | None = None,
-    ) -> CertainThreshold:
-        """From which value of one feature on every row is certain to be flagged.
-
-        Parameters
-        ----------
-        feature : str
-        side : {"above", "below"}, default="above"
-            Whether large or small values are looked at.
-        lower, upper : mapping from feature names to ends, default=None
-            Ends of other features; all others are unbounded.
-        splits, seconds : of each region that is tried, about 13
-            As in `certify_region`.
-
-        Returns
-        -------
-        found : CertainThreshold
-            `value` (None if it is proven for none), `certificate`, `not_proven`, `passed_row`,
-            `text()`.
-        """
-        from .certify.certain_threshold import certain_threshold
-
-        return certain_threshold(
-            self.prepared,
-            feature,
-            side,
-            lower=lower,
-            upper=upper,
-            splits=splits,
-            seconds=seconds,
-            threshold=-self.offset_,
-        )
 
     # --- Thresholds ------------------------------------------------------------------------
 

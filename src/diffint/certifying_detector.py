@@ -1,0 +1,120 @@
+"""What a fitted detector can prove: bounds on scores of rows and regions, certain thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .core.checks import resolve_jobs
+from .core.row_labels import index_of
+from .fitted_detector import FittedDetector
+
+if TYPE_CHECKING:
+    from .certify.certain_threshold import CertainThreshold
+    from .certify.regions import RegionCertificate
+    from .certify.rows import Certificate
+
+
+class CertifyingDetector(FittedDetector):
+    """A fitted detector with proofs."""
+
+    def certify(self, X: Any) -> Certificate:
+        """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
+        from .certify.rows import certify
+
+        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        return certify(self.prepared, table, jobs, index_of(X))
+
+    def certify_region(
+        self,
+        lower: Any,
+        upper: Any,
+        *,
+        splits: int = 32,
+        seconds: float | None = None,
+        missing: Sequence[str] = (),
+        aim: str = "verdict",
+        progress: Callable[[int, int, float], None] | None = None,
+    ) -> RegionCertificate:
+        """Proven bounds on the score of every row in a region, with any decoder.
+
+        They are much tighter with ``decoder="certified"``.
+
+        Parameters
+        ----------
+        lower, upper : array-like, mapping or None
+            Ends of the region in original units: one per feature, or a mapping from feature names
+            to ends. Features not in the mapping are unbounded; with None, all are. An end of a
+            category is one of its values.
+        splits : int, default=32
+            How many times a part of the region may be halved to tighten the bounds.
+        seconds : float, default=None
+            How long that may take.
+        missing : list of str, default=()
+            Features that may be missing as well; all others have a value.
+        aim : {"verdict", "bounds"}, default="verdict"
+            "verdict" ends as soon as the region is decided; "bounds" uses all splits and seconds
+            to tighten both bounds.
+        progress : callable, default=None
+            Called now and then with the splits so far, the parts that are not decided, and seconds.
+
+        Returns
+        -------
+        certificate : RegionCertificate
+            `lower`, `upper` (bounds on the score), `verdict` ("all flagged", "none flagged",
+            "mixed" with `rows` as witnesses, or "undecided" with the parts that are), `text()`.
+        """
+        from .certify.regions import certify_region
+
+        return certify_region(
+            self.prepared,
+            lower,
+            upper,
+            splits,
+            seconds=seconds,
+            missing=missing,
+            aim=aim,
+            threshold=-self.offset_,
+            progress=progress,
+        )
+
+    def certain_threshold(
+        self,
+        feature: str,
+        side: str = "above",
+        *,
+        lower: Mapping[str, Any] | None = None,
+        upper: Mapping[str, Any] | None = None,
+        splits: int = 32,
+        seconds: float | None = None,
+    ) -> CertainThreshold:
+        """From which value of one feature on every row is certain to be flagged.
+
+        Parameters
+        ----------
+        feature : str
+        side : {"above", "below"}, default="above"
+            Whether large or small values are looked at.
+        lower, upper : mapping from feature names to ends, default=None
+            Ends of other features; all others are unbounded.
+        splits, seconds : of each region that is tried, about 13
+            As in `certify_region`.
+
+        Returns
+        -------
+        found : CertainThreshold
+            `value` (None if it is proven for none), `certificate`, `not_proven`, `passed_row`,
+            `text()`.
+        """
+        from .certify.certain_threshold import certain_threshold
+
+        return certain_threshold(
+            self.prepared,
+            feature,
+            side,
+            lower=lower,
+            upper=upper,
+            splits=splits,
+            seconds=seconds,
+            threshold=-self.offset_,
+        )
