@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
+    from .certify.verification import Verification
     from .core.model import FittedModel
     from .decide.drift import Drift
     from .decide.selection import Selection
@@ -365,7 +367,7 @@ class FittedDetector:
         """
         from .certify.regions import certify_region
 
-        return certify_region(
+        certificate = certify_region(
             self.prepared,
             lower,
             upper,
@@ -376,6 +378,35 @@ class FittedDetector:
             threshold=-self.offset_,
             progress=progress,
         )
+        rule = self.rule
+        return replace(certificate, false_positive_rate=rule.rate, confidence=rule.confidence)
+
+    def verify(
+        self,
+        certificate: RegionCertificate | str | bytes | Mapping[str, Any],
+        *,
+        progress: Callable[[int, int, float], None] | None = None,
+    ) -> Verification:
+        """Check a certificate of a region about this model again, by independent code.
+
+        Parameters
+        ----------
+        certificate : RegionCertificate, str, bytes or mapping
+            What `certify_region` returned, or its JSON document (`to_json`, `to_dict`).
+        progress : callable, default=None
+            Called after each part with the parts checked, all parts, and seconds.
+
+        Returns
+        -------
+        verification : Verification
+            `confirmed`, or the `reason` why it is refused; `text()`.
+        """
+        from .certify.verification import verify
+
+        check_is_fitted(self, "model_")
+        if hasattr(certificate, "to_json"):
+            certificate = certificate.to_json()
+        return verify(certificate, self.model_, partial(anomaly_scores, self.prepared), progress)
 
     # --- Thresholds ------------------------------------------------------------------------
 

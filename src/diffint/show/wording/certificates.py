@@ -21,7 +21,9 @@ from ...core.row_labels import row_name
 from ...explain.constraints import values_between
 
 if TYPE_CHECKING:
+    from ...certify.document import Document
     from ...certify.regions import RegionCertificate
+    from ...certify.verification import Verification
 
 
 def certificate_text(certificate: Certificate, row: int) -> str:
@@ -70,7 +72,7 @@ def _inlier_share(certificate: Certificate, name: str) -> str:
     return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
 
 
-def region_text(certificate: RegionCertificate) -> str:
+def region_text(certificate: RegionCertificate | Document) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [
@@ -97,7 +99,23 @@ def region_text(certificate: RegionCertificate) -> str:
     return "\n".join(lines)
 
 
-def _ends(certificate: RegionCertificate, j: int) -> str:
+def verification_text(verification: Verification) -> str:
+    """Whether a certificate is confirmed, and what it states or why it is not."""
+    v = verification
+    if not v.confirmed or v.document is None or v.lower is None or v.upper is None:
+        return f"Refused ({v.reason}): {v.detail}."
+    split = f", {v.n_splits} of them split further" if v.n_splits else ""
+    return "\n".join(
+        [
+            f"Confirmed: {counted(v.n_parts, 'part')} checked by independent code{split}, in "
+            f"{v.seconds:.1f} s; it finds bounds of {rounded_down(v.lower)} and "
+            f"{rounded_up(v.upper)}.",
+            region_text(v.document),
+        ]
+    )
+
+
+def _ends(certificate: RegionCertificate | Document, j: int) -> str:
     """``≤ 3``; of a category ``= Ideal``, ``one of Ideal, Premium``, also ``or a new value``"""
     low, high = certificate.region_lower[j], certificate.region_upper[j]
     values = certificate.categories.get(j, ())
