@@ -33,6 +33,7 @@ _KEYS = (
     *(FORMAT_KEY, "method", "versions", "model", "threshold", "features", "region", "missing"),
     *("statement", "bounds", "witnesses", "parts"),
 )
+_ROUNDED = 1e-5  # what bounds are rounded by, relative
 _NOT_ONE = "this is not a certificate of a region, or it was damaged"
 
 
@@ -98,7 +99,7 @@ def to_dict(certificate: RegionCertificate) -> dict[str, Any]:
         "region": region,
         "missing": [names[j] for j in c.missing],
         "statement": c.verdict if c.threshold is not None else "undecided",
-        "bounds": {"lower": _json(c.lower), "upper": _json(c.upper)},
+        "bounds": dict(zip(("lower", "upper"), _claimed(c), strict=True)),
         "witnesses": {
             which: None if row is None else _row(row, names, c.categories)
             for which, row in rows.items()
@@ -310,6 +311,22 @@ def _known(place: Mapping[str, int], name: str, where: str) -> int:
     if name not in place:
         raise InputError(f"{_NOT_ONE}: {where!r} names {name[:40]!r}, which is not a feature")
     return place[name]
+
+
+def _claimed(c: RegionCertificate) -> tuple[float | str | None, float | str | None]:
+    """Both bounds, rounded outwards where that keeps them on their side of the threshold.
+
+    The reference allows a little more for rounding errors than the code that found the bounds.
+    """
+    low, high = c.lower, c.upper
+    if math.isfinite(low) and math.isfinite(high):
+        low = max(low - _ROUNDED * (1.0 + abs(low)), 0.0)
+        high += _ROUNDED * (1.0 + abs(high))
+    if c.threshold is not None and low <= c.threshold < c.lower:
+        low = c.lower
+    if c.threshold is not None and high > c.threshold >= c.upper:
+        high = c.upper
+    return _json(low), _json(high)
 
 
 def _json(value: float) -> float | str | None:

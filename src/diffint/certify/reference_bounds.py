@@ -68,7 +68,6 @@ _EXP = 4 * _U
 _SAFE_EXPONENT = 30.0  # the scorer takes differences where |x|/τ can be larger
 _DROPPED_CODE = 2.0**-30
 _EPSILON = float(np.float32(NORM_EPSILON))
-_LENGTH_STEPS = 5  # of the search for the shortest c(f)
 _SOFT = 0.3  # differences of x and its reconstruction, in scaled units, from which u is ±1
 
 
@@ -183,7 +182,7 @@ class _ReferenceMember:
 
     def bounds(self, lower: Array, upper: Array, steps: int) -> tuple[float, float]:
         """Bounds on this member's score; see `ReferenceBounds.bounds`."""
-        box = self._box(lower, upper)
+        box = self._box(lower, upper, steps)
         target, outputs = box.target, box.outputs
         known = ~np.isnan(target.low)
         beyond = np.maximum(target.low - outputs.high, outputs.low - target.high)
@@ -194,10 +193,10 @@ class _ReferenceMember:
         low = (least * (1 - _SLIGHT)) / box.counted + box.beside[0]
         return low, (most * (1 + _SLIGHT)) / box.counted + box.beside[1]
 
-    def _box(self, lower: Array, upper: Array) -> Box:
+    def _box(self, lower: Array, upper: Array, steps: int) -> Box:
         encoded, target = self.scaled(lower, upper)
         codes = self._codes(encoded)
-        hidden = self._hidden(codes)
+        hidden = self._hidden(codes, steps)
         missing = np.isnan(target.low)
         counted, lost = float(max((~missing).sum(), 1)), 0.0
         if self.config.missing == "signal":
@@ -288,10 +287,10 @@ class _ReferenceMember:
 
     # --- Decoder ---------------------------------------------------------------------------
 
-    def _hidden(self, codes: Ends) -> Hidden:
+    def _hidden(self, codes: Ends, steps: int) -> Hidden:
         c = Ends(-_highest(codes, -self.vertices.T)[0], _highest(codes, self.vertices.T)[0])
         computed = Ends(c.low - self.c_error, c.high + self.c_error)
-        stretch = self._stretch(codes, computed)
+        stretch = self._stretch(codes, computed, steps)
         products = [s * end for s in stretch for end in c]
         exact = self._normed(Ends(np.minimum.reduce(products), np.maximum.reduce(products)), 0.0)
         products = [s * end for s in stretch for end in computed]
@@ -307,7 +306,7 @@ class _ReferenceMember:
         error += (_gamma(len(self.gain) + 2) + _SLIGHT) * summed + _SLIGHT
         return Hidden(stretch, exact, active, error)
 
-    def _stretch(self, codes: Ends, computed: Ends) -> tuple[float, float]:
+    def _stretch(self, codes: Ends, computed: Ends, steps: int) -> tuple[float, float]:
         """Both ends of the inverse deviation as the scorer computes it."""
         if not self.normalises:
             return 1.0, 1.0
@@ -316,7 +315,7 @@ class _ReferenceMember:
         lengths = np.linalg.norm(self.vertices, axis=1) * (1 + _SLIGHT)
         longest = float(_highest(codes, lengths[None])[0][0]) + error
         shortest, code = 0.0, _inside(codes)
-        for step in range(_LENGTH_STEPS):
+        for step in range(steps + 3):
             direction = code @ self.vertices
             direction /= max(float(np.linalg.norm(direction)) * (1 + _SLIGHT), 1e-300)
             lowest, nearest = _highest(codes, -(self.vertices @ direction)[None])
