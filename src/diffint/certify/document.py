@@ -146,6 +146,11 @@ def parse(content: str | bytes) -> dict[str, Any]:
     return raw
 
 
+def method_of(raw: Mapping[str, Any]) -> str:
+    """The name of the method of a parsed document."""
+    return _Reader(raw, "").text("method")
+
+
 def model_of(raw: Mapping[str, Any]) -> str:
     """The checksum of the model of a parsed document."""
     return _Reader(raw, "").inside("model", ("sha256",)).text("sha256")

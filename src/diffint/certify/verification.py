@@ -22,9 +22,9 @@ from ..core.errors import InputError
 from ..core.formatting import exact_number, printable
 from ..core.model import FittedModel
 from ..core.version import __version__
+from . import document as documents
 from .coverage import find_gap
-from .document import FORMAT_KEY, FORMAT_VERSION, METHOD, Document, model_of, parse, read
-from .document import version_of as diffint_version_of
+from .document import FORMAT_KEY, FORMAT_VERSION, METHOD, Document
 from .reference_bounds import ReferenceBounds
 
 Array = NDArray[np.float64]
@@ -101,14 +101,14 @@ def verify(
     score: scores of rows by the library, for witnesses and for parts that are a single row
     """
     started = time.monotonic()
-    raw = dict(certificate) if isinstance(certificate, Mapping) else parse(certificate)
+    raw = dict(certificate) if isinstance(certificate, Mapping) else documents.parse(certificate)
     if FORMAT_KEY not in raw:
         raise InputError("this is not a certificate of a region")
     document, checked = None, None
     reason, detail = None, "everything that it claims is proven"
     try:
         _check_origin(raw, model)
-        document = read(raw, model)
+        document = documents.read(raw, model)
         _check_threshold(document, model)
         _check_parts(document)
         _check_witnesses(document, score)
@@ -141,20 +141,21 @@ def _check_origin(raw: Mapping[str, Any], model: FittedModel) -> None:
             f"it has format version {str(version)[:20]}, and this diffint reads version "
             f"{FORMAT_VERSION} only",
         )
-    if raw.get("method") != METHOD:
-        raise _Refused("version", f"its method {str(raw.get('method'))[:60]!r} is unknown")
-    written_by = diffint_version_of(raw)
+    if documents.method_of(raw) != METHOD:
+        raise _Refused("version", f"its method {documents.method_of(raw)[:60]!r} is unknown")
+    written_by = documents.version_of(raw)
     if written_by != __version__:
         raise _Refused(
             "version",
             f"it is about scores of diffint {printable(written_by[:20])}, and this is diffint "
             f"{__version__}; verify it with that version, or make it again with this one",
         )
-    if model_of(raw) != model.identity:
+    of_model = documents.model_of(raw)
+    if of_model != model.identity:
         raise _Refused(
             "model",
-            f"it is about another model: its checksum is {printable(model_of(raw)[:16])}…, that of "
-            f"this model {model.identity[:16]}…",
+            f"it is about another model: its checksum is {printable(of_model[:16])}…, that of this "
+            f"model {model.identity[:16]}…",
         )
 
 

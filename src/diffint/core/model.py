@@ -215,7 +215,8 @@ class FittedModel:
         for member in self.members:
             _add_to(digest, member.scaler.name, member.scaler)
             _add_to(digest, member.decoder.name, member.decoder)
-            _add_to(digest, "associations", member.associations)
+            if len(member.associations.categories):  # else they count nothing, and are not stored
+                _add_to(digest, "associations", member.associations)
             for name in _SCORED:
                 _add_to(digest, name, getattr(member, name))
         calibration = replace(self.calibration, sample=_NO_ROWS, sample_scores=_NO_ROWS)
