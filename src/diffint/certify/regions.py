@@ -169,11 +169,14 @@ class RegionCertificate(Immutable):
         """Write the JSON document to a file, completely or not at all."""
         atomic_write(path, self.to_json().encode("ascii"))
 
-    def plot(self) -> Figure:
-        """A picture of the region and its parts, for one or two bounded features."""
-        from ..show.plots.regions import region
+    def plot(self, features: str | int | Sequence[str | int] | None = None) -> Figure:
+        """The region, its parts and stored calibration rows, in one or two features.
 
-        return region(self)
+        features: by name or number; by default those with an end, of which there may be two.
+        """
+        from ..show.plots import region_plot
+
+        return region_plot(self, features)
 
     def _threshold(self, threshold: float | None) -> float:
         threshold = self.threshold if threshold is None else threshold
