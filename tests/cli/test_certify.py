@@ -6,15 +6,23 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
+from diffint.certify.regions import RegionCertificate
 
 from .conftest import make_payments
+
+# Young people who pay much
+REGION = (
+    *("--at-least", "amount=4000", "--at-most", "amount=9000", "--equal", "city=Oslo"),
+    *("--at-most", "age=25", "--at-least", "age=20"),
+)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("certify") / "m.diffint"
-    train = make_payments(600, 2)[["age", "amount", "visits"]]
-    train["city"] = np.resize(["Lyon", "Oslo", "Rome"], 600)
+    payments = make_payments(600, 2).query("fraud == 0")
+    train = payments[["age", "amount", "visits"]].copy()
+    train["city"] = np.resize(["Lyon", "Oslo", "Rome"], len(train))
     train["a=b"] = train["age"] / 2
     detector = DiffInt(random_state=0, epochs=10, n_units=24, n_members=2, decoder="certified")
     detector.fit(train).save(path)
@@ -24,8 +32,7 @@ def model(tmp_path_factory):
 @pytest.fixture
 def certificate(run, model, tmp_path):
     path = tmp_path / "region.json"
-    options = ("--at-least", "amount=100000", "--equal", "city=Oslo", "-o", path)
-    done = run("certify", model, *options)
+    done = run("certify", model, *REGION, "-o", path)
     assert done.code == 0, done.err
     assert "all of them are certain to be flagged" in done.out
     assert done.out.endswith(f"Certificate: {path}\n")
@@ -41,7 +48,7 @@ def test_a_certificate_is_made_and_confirmed(run, model, certificate):
     assert found["confirmed"] is True
     assert found["statement"] == "all flagged"
     made = json.loads(certificate.read_text())
-    done = run("certify", model, "--at-least", "amount=100000", "--equal", "city=Oslo", "--json")
+    done = run("certify", model, *REGION, "--json")
     assert json.loads(done.out) == made
 
 
@@ -68,12 +75,12 @@ def test_an_unreadable_certificate_is_an_error(run, model, certificate, content)
     assert done.err.count("\n") == 1
 
 
-def test_an_undecided_region_has_its_own_exit_code(run, model):
-    done = run("certify", model, "--at-least", "visits=7.5", "--at-most", "visits=8.5",
-               "--equal", "city=Oslo", "--splits", "0", "--fpr", "0.5")  # fmt: skip
-    decided = "undecided" if "do not decide" in done.out else "decided"
-    assert done.code == (3 if decided == "undecided" else 0)
-    assert run("certify", model, "--at-least", "age=1e9", "--missing", "age").code == 2
+def test_an_undecided_region_has_its_own_exit_code(run, model, monkeypatch, tmp_path):
+    monkeypatch.setattr(RegionCertificate, "verdict", property(lambda _: "undecided"))
+    done = run("certify", model, *REGION, "-o", tmp_path / "region.json")
+    assert done.code == 3
+    assert "do not decide" in done.out
+    assert run("verify", tmp_path / "region.json", model).code == 0
 
 
 def test_seconds_and_names_with_equals_signs(run, model):
@@ -95,6 +102,7 @@ def test_seconds_and_names_with_equals_signs(run, model):
         (("--at-least", "city=2"), "--equal"),
         (("--equal", "city=Kyiv"), "'Kyiv'"),
         (("--splits", "-1"), "splits"),
+        (("--missing", "age"), "complete rows"),
         (("--seconds", "0"), "seconds"),
         (("-o", "-"), "--json"),
     ],

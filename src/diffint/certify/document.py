@@ -75,7 +75,7 @@ def to_dict(certificate: RegionCertificate) -> dict[str, Any]:
     if c.model is None:
         raise InputError("the certificate does not know its model; make it with certify_region")
     names = c.feature_names
-    region = []
+    region: list[dict[str, Any]] = []
     for j in range(len(names)):
         if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j]):
             ends = {"lower": _json(c.region_lower[j]), "upper": _json(c.region_upper[j])}

@@ -239,7 +239,7 @@ def _certificate(
 ) -> RegionCertificate:
     parts, rows, scores, _ = searched
     low, high = parts.score
-    found: dict[str, Array | None] = {"flagged_row": None, "passed_row": None}
+    found: dict[str, Any] = {"flagged_row": None, "passed_row": None}
     is_open = np.zeros(len(parts), dtype=bool)
     if threshold is not None:
         is_open = (low <= threshold) & (high > threshold)

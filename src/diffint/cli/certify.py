@@ -84,7 +84,7 @@ def certify(
 
     Exit codes: 0 if the region is decided, 3 if it is not, 2 for wrong input.
 
-    Example: diffint certify payments.diffint --at-least amount=5000 --equal shop=north
+    Example: diffint certify payments.diffint --at-least amount=5000 -o region.json
     """
     if output is not None:
         if output == "-":

@@ -80,7 +80,7 @@ def region_plot(
             continue
         place = [*row[chosen], view[1][0] + height * (view[1][1] - view[1][0])][:2]
         shown = np.clip(place, *limits.T)
-        mark = {"linestyle": "", "marker": marker, "color": colour, "markersize": 8}
+        mark: dict[str, Any] = {"linestyle": "", "marker": marker, "color": colour, "markersize": 8}
         ax.plot(*shown, **mark, markeredgecolor="white", zorder=4)
         handles.append(Line2D([], [], **mark, label=name))
     names = [c.categories.get(j, ()) for j in chosen] + [()]
@@ -135,7 +135,7 @@ def _draw_parts(
         if not shapes:
             continue
         boxes = [Rectangle((x, y), width, height) for x, y, width, height in sorted(shapes)]
-        fill = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
+        fill: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
         ax.add_collection(PatchCollection(boxes, **fill, alpha=0.35, zorder=order))
         label = f"{counted(int(these.sum()), 'part')} {name}"
         handles.append(Patch(facecolor=colour, alpha=0.35, label=label))
