@@ -73,7 +73,7 @@ def claims_more(found: dict[str, Any], original: dict[str, Any], scores: np.ndar
     statement = found["statement"]
     wrong |= statement == "all flagged" and bool((scores <= threshold).any())
     wrong |= statement == "none flagged" and bool((scores > threshold).any())
-    return wrong or found["region"] != original["region"]
+    return bool(wrong or found["region"] != original["region"])
 
 
 def main() -> None:
