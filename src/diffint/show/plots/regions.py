@@ -86,7 +86,9 @@ def region_plot(
     names = [c.categories.get(j, ()) for j in chosen] + [()]
     number_axis(ax.xaxis, *view[0], 5.5, names=names[0])
     number_axis(ax.yaxis, *view[1], 3.0, whole=len(chosen) == 1, names=names[1])
-    labels = [fitted(c.feature_names[j], inches) for j, inches in zip(chosen, (5.5, 3.5))]  # noqa: B905
+    labels = [
+        fitted(c.feature_names[j], inches) for j, inches in zip(chosen, (5.5, 3.5), strict=False)
+    ]
     ax.set_xlabel(labels[0], size=TEXT)
     ax.set_ylabel(labels[1] if len(chosen) == 2 else "row", size=TEXT)
     left_title(ax, _title(c))
