@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from .core.checks import resolve_jobs
 from .core.row_labels import index_of
 from .fitted_detector import FittedDetector
+from .score.scoring import anomaly_scores
 
 if TYPE_CHECKING:
     from .certify.certain_threshold import CertainThreshold
     from .certify.regions import RegionCertificate
     from .certify.rows import Certificate
+    from .certify.verification import Verification
 
 
 class CertifyingDetector(FittedDetector):
@@ -66,7 +72,7 @@ class CertifyingDetector(FittedDetector):
         """
         from .certify.regions import certify_region
 
-        return certify_region(
+        certificate = certify_region(
             self.prepared,
             lower,
             upper,
@@ -77,6 +83,8 @@ class CertifyingDetector(FittedDetector):
             threshold=-self.offset_,
             progress=progress,
         )
+        rule = self.rule
+        return replace(certificate, false_positive_rate=rule.rate, confidence=rule.confidence)
 
     def certain_threshold(
         self,
@@ -118,3 +126,30 @@ class CertifyingDetector(FittedDetector):
             seconds=seconds,
             threshold=-self.offset_,
         )
+
+    def verify(
+        self,
+        certificate: RegionCertificate | str | bytes | Mapping[str, Any],
+        *,
+        progress: Callable[[int, int, float], None] | None = None,
+    ) -> Verification:
+        """Check a certificate of a region about this model again, by independent code.
+
+        Parameters
+        ----------
+        certificate : RegionCertificate, str, bytes or mapping
+            What `certify_region` returned, or its JSON document (`to_json`, `to_dict`).
+        progress : callable, default=None
+            Called after each part with the parts checked, all parts, and seconds.
+
+        Returns
+        -------
+        verification : Verification
+            `confirmed`, or the `reason` why it is refused; `text()`.
+        """
+        from .certify.verification import verify
+
+        check_is_fitted(self, "model_")
+        if hasattr(certificate, "to_json"):
+            certificate = certificate.to_json()
+        return verify(certificate, self.model_, partial(anomaly_scores, self.prepared), progress)

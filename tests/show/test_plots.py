@@ -421,3 +421,34 @@ def test_importing_explanations_does_not_import_matplotlib():
     assert "matplotlib.pyplot" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+
+
+# --- Certified regions ---------------------------------------------------------------------------
+
+
+def test_a_region_is_drawn_with_its_parts_and_rows(fitted):
+    names = fitted.model_.feature_names
+    one = fitted.certify_region({names[0]: 90}, None, splits=4, aim="bounds")
+    two = fitted.certify_region({names[0]: 90, names[1]: 100}, {names[1]: 150}, splits=4)
+    nothing = fitted.certify_region({names[0]: 1e9}, None)
+    for certificate in (one, two, nothing):
+        figure = certificate.plot()
+        check_layout(figure)
+        assert "the region" in words(figure)
+        drawn = sum(len(c.get_paths()) for c in figure.axes[0].collections)
+        assert 1 <= drawn <= certificate.n_boxes
+    assert f"{one.n_boxes} parts" in words(one.plot())
+    check_layout(two.plot([names[2], names[3]]))
+    with pytest.raises(InputError, match="one or two"):
+        fitted.certify_region(None, None).plot()
+    with pytest.raises(InputError, match="one or two"):
+        two.plot([0, 1, 2])
+
+
+def test_the_region_of_a_category_has_its_values_on_the_axis():
+    table = pandas.DataFrame({"cut": ["Ideal", "Fair", "Good"] * 60, "x": np.arange(180.0)})
+    detector = DiffInt(**QUICK).fit(table)
+    certificate = detector.certify_region({"cut": "Fair", "x": 10}, {"cut": "Fair", "x": 50})
+    figure = certificate.plot()
+    check_layout(figure)
+    assert "Fair" in words(figure)

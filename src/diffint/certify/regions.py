@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,14 @@ from ..core.checks import check_real
 from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..score.prepared import PreparedModel
+from ..tables.atomic_write import atomic_write
+from . import document
 from .branch_and_bound import Budget, Parts, Progress, Searched, search
 from .region_ends import Categories, read_region
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -65,6 +69,10 @@ class RegionCertificate(Immutable):
         None if none was found.
     open_lower, open_upper: (boxes, features) the parts that are not decided, NaN where the value is
         missing.
+    parts_lower, parts_upper: (boxes, features) all parts, likewise.
+    model: the SHA-256 of the model (`FittedModel.identity`); None if it is not known.
+    false_positive_rate, confidence: those to which the threshold belongs.
+    sample: (rows, features) stored calibration rows, for the picture.
     """
 
     feature_names: tuple[str, ...]
@@ -80,6 +88,12 @@ class RegionCertificate(Immutable):
     passed_row: Array | None = None
     open_lower: Array = field(default_factory=lambda: np.empty((0, 0)))
     open_upper: Array = field(default_factory=lambda: np.empty((0, 0)))
+    parts_lower: Array = field(default_factory=lambda: np.empty((0, 0)))
+    parts_upper: Array = field(default_factory=lambda: np.empty((0, 0)))
+    model: str | None = None
+    false_positive_rate: float | None = None
+    confidence: float | None = None
+    sample: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def __repr__(self) -> str:
         return f"RegionCertificate(scores from {self.lower:.4g} to {self.upper:.4g})"
@@ -143,6 +157,27 @@ class RegionCertificate(Immutable):
 
         return region_text(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """All that is claimed, and the parts for which it was proven, of values that JSON has."""
+        return document.to_dict(self)
+
+    def to_json(self) -> str:
+        """The certificate as a JSON document, which `DiffInt.verify` and the command check."""
+        return document.to_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON document to a file, completely or not at all."""
+        atomic_write(path, self.to_json().encode("ascii"))
+
+    def plot(self, features: str | int | Sequence[str | int] | None = None) -> Figure:
+        """The region, its parts and stored calibration rows, in one or two features.
+
+        features: by name or number; by default those with an end, of which there may be two.
+        """
+        from ..show.plots import region_plot
+
+        return region_plot(self, features)
+
     def _threshold(self, threshold: float | None) -> float:
         threshold = self.threshold if threshold is None else threshold
         if threshold is None:
@@ -204,7 +239,7 @@ def _certificate(
 ) -> RegionCertificate:
     parts, rows, scores, _ = searched
     low, high = parts.score
-    found: dict[str, Array | None] = {"flagged_row": None, "passed_row": None}
+    found: dict[str, Any] = {"flagged_row": None, "passed_row": None}
     is_open = np.zeros(len(parts), dtype=bool)
     if threshold is not None:
         is_open = (low <= threshold) & (high > threshold)
@@ -224,6 +259,10 @@ def _certificate(
         missing=absent,
         open_lower=parts.lower[is_open],
         open_upper=parts.upper[is_open],
+        parts_lower=parts.lower,
+        parts_upper=parts.upper,
+        model=prepared.model.identity,
+        sample=prepared.model.calibration.sample,
         **found,
     )
 

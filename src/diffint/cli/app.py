@@ -28,6 +28,7 @@ from ..tables.atomic_write import (
 )
 from ..tables.files.names import option_value
 from . import NOTHING_WRITTEN, bench
+from .certify import certify
 from .compare import compare
 from .constraints import constraints
 from .demo import demo
@@ -40,6 +41,7 @@ from .refresh import refresh
 from .report import report
 from .score import score
 from .signals import StopOnSignal, Stopped, handling_stop_signals
+from .verify import verify
 
 app = typer.Typer(
     name="diffint",
@@ -66,7 +68,10 @@ def options(
     """Interpretable anomaly detection for tables."""
 
 
-_COMMANDS = (fit, find, score, explain, drift, refresh, compare, constraints, info, report, demo)
+_COMMANDS = (
+    *(fit, find, score, explain, drift, refresh, compare, constraints, certify, verify),
+    *(info, report, demo),
+)
 for command in _COMMANDS:
     app.command()(command)
 app.add_typer(bench.app, name="bench")

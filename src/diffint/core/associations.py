@@ -345,10 +345,12 @@ class Associations(Immutable):
         for other in range(len(self.edges)):
             if other != c:
                 excess = self._excess[i][other][:, first[other] : last[other] + 1]
-                least, most = (
-                    np.maximum(least, excess.min(axis=1)),
-                    np.maximum(most, excess.max(axis=1)),
-                )
+                smallest = excess.min(axis=1)
+                if other in self._values and not (
+                    lower[other] >= 0 and upper[other] <= self.n_bins[other] - 1
+                ):  # a new value of the other column makes no value surprising
+                    smallest = np.minimum(smallest, 0.0)
+                least, most = np.maximum(least, smallest), np.maximum(most, excess.max(axis=1))
         parts = [self.weight[i] * least[codes], self.weight[i] * most[codes]]
         for part in parts:
             part[~there[codes]] = self.unseen[i]

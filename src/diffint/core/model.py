@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,12 @@ QUANTILE_LEVELS = (0.0, 0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99, 1
 N_BINS = 32
 # Models that one can have been refreshed from, one after the other; earlier ones are forgotten.
 MOST_ANCESTORS = 100
+# What a member's score depends on, besides its scaler, decoder and associations.
+_SCORED = (
+    *("center", "half_width", "kept_rows", "kept_weight", "distance_weight"),
+    *("missing_error", "missing_surprise"),
+)
+_NO_ROWS = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,15 +206,21 @@ class FittedModel:
 
     @cached_property
     def identity(self) -> str:
-        """A SHA-256 of what was learned; rows that are accepted later do not change it."""
-        digest = hashlib.sha256(
-            json.dumps([self.config.to_dict(), self.feature_names, self.training.created]).encode()
-        )
+        """A SHA-256 of all that scores and thresholds depend on, and of when it was learned.
+
+        Rows that are accepted later do not change it: they change no score and no threshold.
+        """
+        described = [self.config.to_dict(), self.feature_names, self.training.created]
+        digest = hashlib.sha256(json.dumps([*described, asdict(self.kinds)]).encode())
         for member in self.members:
-            decoder = [getattr(member.decoder, f.name) for f in fields(member.decoder)]
-            for array in (member.center, member.half_width, *decoder):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        digest.update(np.ascontiguousarray(self.calibration.scores).tobytes())
+            _add_to(digest, member.scaler.name, member.scaler)
+            _add_to(digest, member.decoder.name, member.decoder)
+            if len(member.associations.categories):  # else they count nothing, and are not stored
+                _add_to(digest, "associations", member.associations)
+            for name in _SCORED:
+                _add_to(digest, name, getattr(member, name))
+        calibration = replace(self.calibration, sample=_NO_ROWS, sample_scores=_NO_ROWS)
+        _add_to(digest, "calibration", calibration)
         return digest.hexdigest()
 
     @property
@@ -257,3 +270,18 @@ class FittedModel:
 def joint_depth(n_features: int) -> int:
     """The number of a unit's ranges whose joint coverage is measured."""
     return min(n_features, 10)
+
+
+def _add_to(digest: Any, name: str, value: Any) -> None:
+    """Add a named value, or all fields of a dataclass, to a digest, so that no two are alike."""
+    if is_dataclass(value):
+        for field in fields(value):
+            _add_to(digest, f"{name}.{field.name}", getattr(value, field.name))
+        return
+    if isinstance(value, np.generic):
+        value = value.item()
+    array = value if isinstance(value, np.ndarray) else None
+    text = repr(value) if array is None else f"{array.dtype.str}{array.shape}"
+    digest.update(f"{name}: {text}\n".encode())
+    if array is not None:
+        digest.update(np.ascontiguousarray(array).tobytes())

@@ -8,6 +8,7 @@ from .boxes import box_projection, constraint_bars
 from .drift import drift_plot
 from .heat_map import importance_heat_map
 from .pattern_set import pattern_set_plot
+from .regions import region_plot
 from .rows import waterfall
 from .scores import bound_versus_error, score_histogram
 
@@ -18,6 +19,7 @@ __all__ = [
     "drift_plot",
     "importance_heat_map",
     "pattern_set_plot",
+    "region_plot",
     "score_histogram",
     "waterfall",
 ]

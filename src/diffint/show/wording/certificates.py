@@ -23,7 +23,9 @@ from ...explain.constraints import values_between
 
 if TYPE_CHECKING:
     from ...certify.certain_threshold import CertainThreshold
+    from ...certify.document import Document
     from ...certify.regions import RegionCertificate
+    from ...certify.verification import Verification
 
 
 _MOST_VALUES_SHOWN = 6  # of a row, unless more features have an end
@@ -81,7 +83,7 @@ def _inlier_share(certificate: Certificate, name: str) -> str:
     return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
 
 
-def region_text(certificate: RegionCertificate) -> str:
+def region_text(certificate: RegionCertificate | Document) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
     c = certificate
     bounded = [text for _, text in _bounded(c)]
@@ -129,7 +131,7 @@ def threshold_text(found: CertainThreshold) -> str:
     return "\n".join(lines)
 
 
-def row_text(certificate: RegionCertificate, row: NDArray[np.float64]) -> str:
+def row_text(certificate: RegionCertificate | Document, row: NDArray[np.float64]) -> str:
     """A row of a region in words, features with an end first. row: (features,)"""
     c = certificate
     free = np.isinf(c.region_lower) & np.isinf(c.region_upper)
@@ -143,7 +145,7 @@ def row_text(certificate: RegionCertificate, row: NDArray[np.float64]) -> str:
     return ", ".join(shown) + (f" and {counted(more, 'other value')}" if more else "")
 
 
-def _bounded(certificate: RegionCertificate) -> list[tuple[str, str]]:
+def _bounded(certificate: RegionCertificate | Document) -> list[tuple[str, str]]:
     """The names of features with an end, and their ends in words."""
     c = certificate
     return [
@@ -153,7 +155,23 @@ def _bounded(certificate: RegionCertificate) -> list[tuple[str, str]]:
     ]
 
 
-def _ends(certificate: RegionCertificate, j: int) -> str:
+def verification_text(verification: Verification) -> str:
+    """Whether a certificate is confirmed, and what it states or why it is not."""
+    v = verification
+    if not v.confirmed or v.document is None or v.lower is None or v.upper is None:
+        return f"Refused ({v.reason}): {v.detail}."
+    split = f", {v.n_splits} of them split further" if v.n_splits else ""
+    return "\n".join(
+        [
+            f"Confirmed: {counted(v.n_parts, 'part')} checked by independent code{split}, in "
+            f"{v.seconds:.1f} s; it finds bounds of {rounded_down(v.lower)} and "
+            f"{rounded_up(v.upper)}.",
+            region_text(v.document),
+        ]
+    )
+
+
+def _ends(certificate: RegionCertificate | Document, j: int) -> str:
     """``≤ 3``; of a category ``= Ideal``, ``one of Ideal, Premium``, also ``or a new value``"""
     low, high = certificate.region_lower[j], certificate.region_upper[j]
     values = certificate.categories.get(j, ())
