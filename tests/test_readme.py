@@ -54,7 +54,8 @@ def test_explanations_guide_code_runs(run_blocks, capsys):
 def test_certificates_guide_code_runs(run_blocks):
     space = run_blocks("docs/certificates.md")
     assert (space["certificate"].bound > 0).any()
-    assert space["region"].verdict == "all flagged"
+    assert space["one"].verdict == "mixed"
+    assert space["verification"].confirmed
 
 
 OTHERS = set(PAGES) - {"README.md", "docs/explanations.md", "docs/certificates.md"}

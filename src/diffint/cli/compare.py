@@ -20,7 +20,7 @@ def compare(
 
     The patterns are compared one by one if one model is a refresh of the other.
 
-    Example: diffint compare february.diffint march.diffint
+    Example: diffint compare payments.diffint march.diffint
     """
     found = load_detector(new).compare(load_detector(old))
     say_json(found.to_dict()) if as_json else say(found.text())

@@ -53,7 +53,7 @@ def refresh(
     The rows should be newer than those that the model was trained on. MODEL is
     overwritten only if -o names it, and only when the new model is complete.
 
-    Example: diffint refresh payments.diffint march.csv -o march.diffint
+    Example: diffint refresh payments.diffint new.csv -o march.diffint
     """
     if output == "-":
         raise InputError("a model cannot be written to standard output; give a file with -o")
