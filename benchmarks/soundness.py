@@ -306,7 +306,7 @@ def main() -> None:
     """Run all checks, print and write the results, and fail if there is a violation."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("DIFFINT_ADBENCH"))
-    parser.add_argument("--shapes", type=int, default=500, help="Detectors with random settings")
+    parser.add_argument("--shapes", type=int, default=480, help="Detectors with random settings")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="Processes")
     parser.add_argument("--out", type=Path, help="Markdown file to write")
     options = parser.parse_args()

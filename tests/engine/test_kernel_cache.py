@@ -38,7 +38,7 @@ import numpy as np
 from diffint import DiffInt
 from diffint.engine.compile_ahead import FitKind, kernels_of_a_fit
 rows = np.random.default_rng(0).normal(size=(200, 5))
-print(any(kernel.is_compiled for kernel in kernels_of_a_fit(FitKind(False, False, True))))
+print(any(kernel.is_compiled for kernel in kernels_of_a_fit(FitKind(False, False, False, True))))
 detector = DiffInt(random_state=0, n_units=20, hidden_width=16, epochs=20).fit(rows)
 print(detector.anomaly_score(rows).tobytes().hex())
 """

@@ -26,7 +26,7 @@ _LEAST_MOVEMENT = 1e-3  # smallest mean movement of the centers, scaled, without
 # Of 15 tables, those three on which the spectral decoder lost more than 0.03 of ROC-AUC are above
 # this, and no other; the certified decoder has at most 0.41.
 _LARGEST_ERROR = 0.77
-_TINY = 1e-12
+_LEAST_DISTANCE = 1e-3  # from the mean, of rows that differ; in scaled units
 
 
 _REMEDY = "groups in Python, --group on the command line"
@@ -144,8 +144,12 @@ def warn_about_decoder(
         return
     shares = []
     for run, member in zip(runs, trained, strict=True):
-        squares = np.nanmean((run.rows - np.nanmean(run.rows, axis=0)) ** 2, axis=1)
-        shares.append(member.history[-1] / max(float(np.sqrt(squares).mean()), _TINY))
+        rows = run.rows.astype(np.float64)
+        present = ~np.isnan(rows)
+        mean = np.nansum(rows, axis=0) / np.maximum(present.sum(axis=0), 1)
+        squares = np.nansum((rows - mean) ** 2, axis=1) / np.maximum(present.sum(axis=1), 1)
+        distance = float(np.sqrt(squares).mean())
+        shares.append(member.history[-1] / distance if distance > _LEAST_DISTANCE else 0.0)
     share = float(np.mean(shares))
     if share > _LARGEST_ERROR:
         instead = "'certified' or 'free'" if decoder.normalised else "'free'"
