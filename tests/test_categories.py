@@ -302,12 +302,37 @@ def test_a_region_names_values_of_categories(detector, table):
     assert (scores >= region.lower).all()
     assert (scores <= region.upper).all()
     first, *_, last = detector.model_.categories[0]
-    text = detector.certify_region({"colour": last}, None).text()
+    place = float(detector.model_.categories[0].index(last))
+    text = detector.certify_region([place, *[-np.inf] * 3], None).text()
     assert f"colour one of {last}, a new value scores" in text
     with pytest.raises(InputError, match="'colour' has no value 'pink'; its values are '"):
         detector.certify_region({"colour": "pink"}, {"colour": "pink"})
-    with pytest.raises(InputError, match="'colour' has different ends, and its values have no"):
-        detector.certify_region({"colour": last}, {"colour": first})
+    for ends in [({"colour": last}, {"colour": first}), ({"colour": first}, {"colour": last})]:
+        with pytest.raises(InputError, match="'colour' has different ends, and its values have no"):
+            detector.certify_region(*ends)
+    for ends in [({"colour": last}, None), (None, pd.Series({"colour": first}))]:
+        with pytest.raises(InputError, match="give one value as both ends"):
+            detector.certify_region(*ends)
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(InputError, match="no value for category 'colour'; leave it out"):
+            detector.certify_region({"colour": missing}, None)
+
+
+def test_a_number_in_a_region_is_a_value_of_a_category_and_not_a_position():
+    rng = np.random.default_rng(0)
+    code, size = rng.choice([2, 10, 20], 300), rng.normal(size=300)
+    table = pd.DataFrame({"code": pd.Categorical(code), "size": code + size, "age": size})
+    detector = DiffInt(**QUICK, decoder="certified").fit(table)
+    place = int(np.flatnonzero(code == 2)[0])
+    row, score = table.iloc[place], detector.anomaly_score(table.iloc[[place]])[0]
+    for ends in (row, row.to_dict(), {**row.to_dict(), "code": " 2"}):
+        region = detector.certify_region(ends, ends)
+        assert "Every complete row with code = 2, size" in region.text()
+        assert region.lower <= score <= region.upper
+    with pytest.raises(InputError, match="category 'code' has no value '1'; its values are"):
+        detector.certify_region({"code": 1}, {"code": 1})
+    anywhere = detector.certify_region({"code": -np.inf}, {"code": np.inf})
+    assert "with any values" in anywhere.text()
 
 
 def test_a_certificate_does_not_say_that_a_text_is_above_others(table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import exact_number
+from ..tables.categories import distinct_texts
 from ..tables.frames import default_names
 
 Array = NDArray[np.float64]
@@ -19,16 +21,22 @@ Categories = Mapping[int, tuple[str, ...]]
 def read_region(
     names: tuple[str, ...], categories: Categories, lower: Any, upper: Any
 ) -> tuple[Array, Array]:
-    """The ends of a region, from what a user gives. → (features,) each"""
+    """The ends of a region, from what a user gives. → (features,) each
+
+    An end of a category is one of its values if it is given by name, and a position if not.
+    """
     values_of = {names[j]: values for j, values in categories.items()}
     low = _read_ends(names, values_of, lower, "lower")
     high = _read_ends(names, values_of, upper, "upper")
-    for j in np.flatnonzero(low > high):
-        if j in categories:
+    by_name = _has_names(lower) or _has_names(upper)
+    for j in categories:
+        unbounded = np.isneginf(low[j]) and np.isposinf(high[j])
+        if low[j] > high[j] or (by_name and low[j] != high[j] and not unbounded):
             raise InputError(
-                f"the region is empty: category {names[j]!r} has different ends, and its values "
-                "have no order; give one value as both ends"
+                f"category {names[j]!r} has different ends, and its values have no order; give "
+                "one value as both ends"
             )
+    for j in np.flatnonzero(low > high):
         raise InputError(
             f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
             f"above its upper end {exact_number(high[j])}; swap them"
@@ -41,6 +49,10 @@ def read_region(
     return low, high
 
 
+def _has_names(ends: Any) -> bool:
+    return isinstance(ends, Mapping) or (hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1)
+
+
 def _read_ends(
     names: tuple[str, ...], values_of: Mapping[str, tuple[str, ...]], ends: Any, which: str
 ) -> Array:
@@ -49,7 +61,7 @@ def _read_ends(
         return np.full(len(names), unbounded)
     if isinstance(ends, Mapping):
         ends = _ends_by_name(names, values_of, list(ends), list(ends.values()), which)
-    elif hasattr(ends, "index") and getattr(ends, "ndim", 0) == 1:  # a pandas series
+    elif _has_names(ends):  # a pandas series
         labels = list(ends.index)
         by_position = labels == list(range(len(names)))
         if not by_position or list(names) != default_names(len(names)):
@@ -74,6 +86,8 @@ def _read_ends(
             "per feature, or a mapping from feature names to ends"
         )
     for j in np.flatnonzero(np.isnan(array)):
+        if names[j] in values_of:
+            raise InputError(f"{which} has no value for category {names[j]!r}; leave it out")
         raise InputError(
             f"{which} is NaN for feature {names[j]!r}; use {unbounded} for an unbounded side"
         )
@@ -101,14 +115,20 @@ def _ends_by_name(
         if name in named:
             raise InputError(f"{which} names feature {name!r} more than once; give it one end")
         named.add(name)
-        if isinstance(end, str) and name in values_of:
+        if name in values_of and not (isinstance(end, Real) and np.isinf(float(end))):
             end = _position(values_of[name], end, name)
         values[names.index(name)] = end
     return values
 
 
-def _position(values: tuple[str, ...], value: str, name: str) -> int:
-    if value not in values:
+def _position(values: tuple[str, ...], value: Any, name: str) -> float:
+    """The position of a value of a category, read like a cell of a table; NaN if it is missing."""
+    import pandas
+
+    places, texts = distinct_texts(pandas.Series([value], dtype=object))
+    if places[0] < 0:
+        return np.nan
+    if texts[0] not in values:
         shown = ", ".join(repr(v) for v in values[:8]) + (", …" if len(values) > 8 else "")
-        raise InputError(f"category {name!r} has no value {value!r}; its values are {shown}")
-    return values.index(value)
+        raise InputError(f"category {name!r} has no value {texts[0]!r}; its values are {shown}")
+    return float(values.index(texts[0]))
