@@ -283,6 +283,32 @@ def test_new_values_of_a_category_are_in_the_bounds():
     assert certificate.lower <= found.anomaly_score(row)[0] <= certificate.upper
 
 
+def test_texts_say_what_predict_considers_beside_the_threshold():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    noisy = np.arange(300) % 2 == 0
+    table[noisy] *= 3
+    table["store"] = np.where(noisy, "noisy", "calm")
+    found = DiffInt(**QUICK, false_positive_rate=0.1).fit(table, segments="store")
+    segments = "threshold of all rows together; those of the segments differ"
+    region = found.certify_region({"a": 90.0}, {"a": 99.0})
+    assert segments in region.text()
+    assert segments in found.certain_threshold("a").text()
+    assert "accepted" not in region.text()
+    assert segments in found.verify(region).text()
+
+    plain = DiffInt(**QUICK).fit(table[["a", "b"]])
+    ends = {"a": 90.0, "b": 0.0}
+    region = plain.certify_region(ends, ends)
+    assert region.verdict == "all flagged"
+    assert region.text().count("\n") == 1
+    plain.accept(pd.DataFrame([ends]))
+    assert plain.predict(pd.DataFrame([ends]))[0] == 1
+    accepted = "Rows like accepted ones are not flagged; this is not considered here."
+    assert plain.certify_region(ends, ends).text().endswith(accepted)
+    assert plain.verify(region).text().endswith(accepted)
+
+
 def test_gaps_are_found_where_they_are():
     low, high = np.zeros(2), np.ones(2)
     lower = np.array([[0, 0], [0.5, 0], [0.5, 0.5]])

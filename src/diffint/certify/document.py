@@ -69,6 +69,15 @@ class Document:
         return self.statement
 
 
+def not_considered(model: FittedModel) -> tuple[str, ...]:
+    """What `predict` considers beside the score and the threshold of all rows together.
+
+    → some of "segments" and "accepted rows"
+    """
+    found = {"segments": model.calibration.segment_names, "accepted rows": model.accepted}
+    return tuple(name for name, present in found.items() if len(present))
+
+
 def to_dict(certificate: RegionCertificate) -> dict[str, Any]:
     """The document of a certificate, of values that JSON has."""
     c = certificate

@@ -73,6 +73,7 @@ class RegionCertificate(Immutable):
     model: the SHA-256 of the model (`FittedModel.identity`); None if it is not known.
     false_positive_rate, confidence: those to which the threshold belongs.
     sample: (rows, features) stored calibration rows, for the picture.
+    not_considered: what `predict` considers beside scores and the threshold, such as "segments".
     """
 
     feature_names: tuple[str, ...]
@@ -94,6 +95,7 @@ class RegionCertificate(Immutable):
     false_positive_rate: float | None = None
     confidence: float | None = None
     sample: Array = field(default_factory=lambda: np.empty((0, 0)))
+    not_considered: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"RegionCertificate(scores from {self.lower:.4g} to {self.upper:.4g})"
@@ -263,6 +265,7 @@ def _certificate(
         parts_upper=parts.upper,
         model=prepared.model.identity,
         sample=prepared.model.calibration.sample,
+        not_considered=document.not_considered(prepared.model),
         **found,
     )
 

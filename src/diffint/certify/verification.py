@@ -47,6 +47,7 @@ class Verification:
     lower, upper: the bounds that the reference proved itself; None if it did not come to that.
     n_parts: parts in the certificate; n_splits: how often one was split further; seconds: taken.
     document: what is confirmed or refused, None if it was refused before it was read.
+    not_considered: as in `RegionCertificate`, for the model as it is now.
     """
 
     reason: str | None
@@ -57,6 +58,7 @@ class Verification:
     n_splits: int
     seconds: float
     document: Document | None = None
+    not_considered: tuple[str, ...] = ()
 
     @property
     def confirmed(self) -> bool:
@@ -130,6 +132,7 @@ def verify(
         n_splits=0 if checked is None else checked.n_splits,
         seconds=time.monotonic() - started,
         document=document,
+        not_considered=documents.not_considered(model),
     )
 
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ...certify.verification import Verification
 
 
+_NOT_CONSIDERED = {
+    "segments": "This is the threshold of all rows together; those of the segments differ.",
+    "accepted rows": "Rows like accepted ones are not flagged; this is not considered here.",
+}
 _MOST_VALUES_SHOWN = 6  # of a row, unless more features have an end
 
 
@@ -83,8 +87,18 @@ def _inlier_share(certificate: Certificate, name: str) -> str:
     return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
 
 
-def region_text(certificate: RegionCertificate | Document) -> str:
+def region_text(certificate: RegionCertificate) -> str:
     """A region with exact ends, its bounds rounded outwards, and the verdict."""
+    notes = [] if certificate.threshold is None else _notes(certificate)
+    return "\n".join([*_region_lines(certificate), *notes])
+
+
+def _notes(found: RegionCertificate | Verification) -> list[str]:
+    """Why `predict` may differ from what is said about the threshold."""
+    return [_NOT_CONSIDERED[name] for name in found.not_considered]
+
+
+def _region_lines(certificate: RegionCertificate | Document) -> list[str]:
     c = certificate
     bounded = [text for _, text in _bounded(c)]
     where = ", ".join(bounded) if bounded else "any values"
@@ -105,7 +119,7 @@ def region_text(certificate: RegionCertificate | Document) -> str:
         lines.append(f"With the threshold at {threshold}, {verdict}.")
         if c.verdict == "mixed" and c.passed_row is not None:
             lines.append(f"A row with {row_text(c, c.passed_row)} is not flagged.")
-    return "\n".join(lines)
+    return lines
 
 
 def threshold_text(found: CertainThreshold) -> str:
@@ -128,7 +142,7 @@ def threshold_text(found: CertainThreshold) -> str:
         else:
             values = row_text(found.certificate, found.passed_row)
             lines.append(f"For {end} this is not so: a row with {values} is not flagged.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_notes(found.certificate)])
 
 
 def row_text(certificate: RegionCertificate | Document, row: NDArray[np.float64]) -> str:
@@ -166,7 +180,8 @@ def verification_text(verification: Verification) -> str:
             f"Confirmed: {counted(v.n_parts, 'part')} checked by independent code{split}, in "
             f"{v.seconds:.1f} s; it finds bounds of {rounded_down(v.lower)} and "
             f"{rounded_up(v.upper)}.",
-            region_text(v.document),
+            *_region_lines(v.document),
+            *_notes(v),
         ]
     )
 
