@@ -355,3 +355,14 @@ def test_bad_splits(fitted, splits):
 def test_unfitted():
     with pytest.raises(NotFittedError):
         DiffInt().certify_region(None, None)
+
+
+def test_a_column_of_times_is_answered_with_its_features():
+    rng = np.random.default_rng(0)
+    names = [f"reading{i}" for i in range(9)]
+    table = pd.DataFrame(rng.normal(size=(200, 9)), columns=names)
+    hours = pd.to_timedelta(rng.integers(0, 2000, 200), unit="h")
+    table["when"] = pd.Timestamp("2024-01-01") + hours
+    detector = DiffInt(**QUICK).fit(table)
+    with pytest.raises(InputError, match=r"not a feature; its features are 'when \(hour\)', 'when"):
+        detector.certify_region({"when": "2024-02-01"}, None)

@@ -74,8 +74,11 @@ def not_considered(model: FittedModel) -> tuple[str, ...]:
 
     → some of "segments" and "accepted rows"
     """
-    found = {"segments": model.calibration.segment_names, "accepted rows": model.accepted}
-    return tuple(name for name, present in found.items() if len(present))
+    found = {
+        "segments": len(model.calibration.segment_names),
+        "accepted rows": len(model.accepted),
+    }
+    return tuple(name for name, count in found.items() if count)
 
 
 def to_dict(certificate: RegionCertificate) -> dict[str, Any]:

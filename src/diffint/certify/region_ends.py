@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -36,12 +36,12 @@ def read_region(
                 f"category {names[j]!r} has different ends, and its values have no order; give "
                 "one value as both ends"
             )
-    for j in np.flatnonzero(low > high):
+    for j in np.flatnonzero(low > high).tolist():
         raise InputError(
             f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
             f"above its upper end {exact_number(high[j])}; swap them"
         )
-    for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)):
+    for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)).tolist():
         raise InputError(
             f"the region is empty: it contains no finite value of feature {names[j]!r}; pass "
             "a finite end"
@@ -107,10 +107,9 @@ def _ends_by_name(
     for label, end in zip(labels, ends, strict=True):
         name = str(label)
         if name not in names:
-            known = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
             raise InputError(
-                f"{which} names {label!r}, which is not a feature; the features are {known}. To "
-                "give ends by position, pass a list or an array with one end per feature"
+                f"{which} names {label!r}, which is not a feature; {features_like(name, names)}. "
+                "To give ends by position, pass a list or an array with one end per feature"
             )
         if name in named:
             raise InputError(f"{which} names feature {name!r} more than once; give it one end")
@@ -119,6 +118,15 @@ def _ends_by_name(
             end = _position(values_of[name], end, name)
         values[names.index(name)] = end
     return values
+
+
+def features_like(name: str, names: Sequence[str]) -> str:
+    """The features that can be named instead: those of a column of times if it is one."""
+    parts = [known for known in names if known.startswith(f"{name} (")]
+    if parts:
+        return f"its features are {', '.join(map(repr, parts))}"
+    known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+    return f"the features are {known}"
 
 
 def _position(values: tuple[str, ...], value: Any, name: str) -> float:

@@ -171,9 +171,13 @@ def _ends(
         if not fitting:
             if "=" not in text:
                 raise InputError(f"{option} {text!r} has no value; write NAME=VALUE")
-            known = ", ".join(repr(name) for name in names[:8]) + ("…" if len(names) > 8 else "")
+            from ..certify.region_ends import features_like  # needs pandas, which starts slowly
+
             unknown = text.split("=", 1)[0]
-            raise InputError(f"{option} names {unknown!r}; the features of the model are {known}")
+            raise InputError(
+                f"{option} names {unknown!r}, which is not a feature; "
+                f"{features_like(unknown, names)}"
+            )
         name = max(fitting, key=len)
         value = text[len(name) + 1 :]
         if name in ends:
