@@ -186,7 +186,7 @@ class MovingDetector(CertifyingDetector):
     def _flags(self, X: Any, table: NDArray[Any], segments: Any) -> NDArray[np.bool_]:
         """Which rows are flagged. table: (rows, features) the rows as `_read` gives them"""
         scores = anomaly_scores(self.prepared, table, resolve_jobs(self.n_jobs))
-        return self._rule_for(X, segments, warn=False).flagged(scores)
+        return self._rule_for(X, segments, False, scores).flagged(scores)
 
     def compare(self, former: FittedDetector) -> ModelComparison:
         """What is different from another model: features, settings, threshold, ranges.

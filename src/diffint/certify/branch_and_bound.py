@@ -20,6 +20,7 @@ from ..core.scaling import Range
 from ..score.prepared import PreparedMembers
 from ..score.scoring import anomaly_scores
 from .bound_propagation import IntervalNetwork
+from .float_error import ALONE
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
@@ -27,7 +28,6 @@ Progress = Callable[[int, int, float], None]
 
 _BATCH_PARTS = 16  # parts split at a time
 _BATCH_CELLS = 1_000_000  # largest size of a (boxes, functions of the code, units) array
-_ALONE = 1e-9  # a row's score may differ by this between being scored alone and with others
 
 
 class Budget(NamedTuple):
@@ -76,14 +76,14 @@ class Parts:
             found, n_seen = member.associations, member.scaler.n_seen
             if len(found.categories):
                 least, most = found.bounds(lower, upper)
-                low += least * (1 - _ALONE) / n_seen / len(networks)
-                high += most * (1 + _ALONE) / n_seen / len(networks)
+                low += least * (1 - ALONE) / n_seen / len(networks)
+                high += most * (1 + ALONE) / n_seen / len(networks)
                 # Rows that scale to the same values may be in different bins.
                 single &= (lower == upper).all(axis=1)
         if single.any():
             # Every row in the box scales to the same values, so the score itself is the bound.
             scores = anomaly_scores(prepared, _any_row(lower[single], upper[single]))
-            margin = _ALONE * (1.0 + scores)
+            margin = ALONE * (1.0 + scores)
             low[single], high[single] = scores - margin, scores + margin
             influence[single] = 0.0
         return cls(lower, upper, Range(low, high), np.where(lower < upper, influence, 0.0))

@@ -47,6 +47,8 @@ from ..engine.cpu.score_encoding import CODE_FLOOR
 UNIT_ROUNDOFF = 2.0**-24
 # Error allowed for float64 sums of up to a few thousand terms; far above their rounding error.
 SLIGHT = 1e-11
+# A row's score may differ by this, relative to 1 + score, if it is scored alone or with others.
+ALONE = 1e-9
 _EXP = 3 * UNIT_ROUNDOFF
 _EXPONENT_LIMIT = 49.0
 

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_real
 from ..core.errors import InputError
 from ..core.immutable import Immutable
+from ..core.model import QUANTILE_LEVELS
 from ..score.prepared import PreparedModel
 from ..tables.atomic_write import atomic_write
 from . import document
@@ -219,7 +220,7 @@ def certify_region(
     ends = read_region(names, categories, lower, upper)
     absent = _absent(prepared, missing)
     start = Parts.bounded(prepared, *(_with_missing(end, absent) for end in ends))
-    typical = prepared.model.features.quantiles[:, 5]
+    typical = prepared.model.features.quantiles[:, QUANTILE_LEVELS.index(0.5)]
     searched = search(
         prepared,
         start,

@@ -34,7 +34,7 @@ from ..engine.threads import run_blocks
 from ..score.prepared import PreparedMembers, PreparedModel
 from ..score.scoring import anomaly_scores
 from .bound_propagation import IntervalNetwork
-from .float_error import SLIGHT, decoder_rounding, encoder_rounding
+from .float_error import ALONE, SLIGHT, decoder_rounding, encoder_rounding
 from .kept_distances import KeptDistances
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 ETA = 0.2  # η: smallest distance, in scaled units, that counts as beyond an interval's end
 ACTIVE_BELOW = 0.9  # θ: an interval with a lower mean membership constrains inliers
 _BLOCK_ROWS = 2_048
-_ALONE = 1e-9  # a row's surprise may differ by this between being scored alone and with others
 FLAGS = {
     "out_of_support": "outside the soft box of every unit",
     "strict": "beyond every constraining interval of some unit",
@@ -361,7 +360,7 @@ class MemberMargin:
             count[:] = self.scaler.n_seen
             beside += missing_parts(self.member, ~present).sum(axis=1) * (1.0 - SLIGHT)
         if len(self.member.associations.categories):
-            surprise = self.member.associations.parts(x).sum(axis=1) * (1.0 - _ALONE)
+            surprise = self.member.associations.parts(x).sum(axis=1) * (1.0 - ALONE)
             beside += surprise * (count / self.scaler.n_seen)
         attractor, sizes = self.decode(empty)
         away = np.abs(np.where(present, target - attractor[inverse], 0.0))
