@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Files of tests that are run at the same time; many tests use two threads, or wait for processes.
+TEST_JOBS ?= 2
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -17,7 +19,7 @@ demo: $(VENV)/.installed  ## fit the embedded example and print its anomalies wi
 
 test: $(VENV)/.installed-test lint  ## lint, then run all tests
 	@echo "==> running the tests"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 
 lint: $(VENV)/.installed-test  ## check style and types (ruff, mypy, import-linter)
 	@echo "==> ruff, mypy and import-linter"

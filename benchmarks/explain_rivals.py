@@ -20,19 +20,16 @@ from scipy.stats import rankdata
 from sklearn.ensemble import IsolationForest
 
 from diffint import DiffInt
-from diffint.core.constants import MIN_MEMBERSHIP, NORM_EPSILON
-from diffint.core.model import Member
 from diffint.engine.cpu import explain_kernel, score_kernel
 from diffint.explain.local_explanation import LocalExplanation
 from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.score.prepared import PreparedModel
-from diffint.score.scoring import anomaly_scores
+from diffint.studies import attributions
 from explain_planting import NEIGHBOURS, Planted, nearest_rows
 
 Matrix = NDArray[np.float64]
 
-BACKGROUND_ROWS = 20
 GRADIENT_STEPS = 50
 LENIENT = {"z_outlier": 4.0, "pct_outliers": 0.05}  # OutlierTree: instead of 8 and 0.01
 _FLOOR = 0.05  # of the spread of neighbours, in standard deviations
@@ -120,66 +117,15 @@ def plain_residual(setting: Setting, planted: Planted) -> Matrix:
 
 
 def kernel_shap(setting: Setting, planted: Planted) -> Matrix:
-    """KernelSHAP on the anomaly score: default number of samples, k-means background.
-
-    For all features: by default shap gives 10 of them a value, whatever its sign, and 0 to the
-    others, so that in wide tables the changed one often ties with those.
-    """
-    import shap
-
-    n_distinct = len(np.unique(setting.train, axis=0))
-    background = shap.kmeans(setting.train, min(BACKGROUND_ROWS, n_distinct))
-    explainer = shap.KernelExplainer(lambda x: anomaly_scores(setting.prepared, x), background)
-    np.random.seed(setting.seed)  # noqa: NPY002 - shap draws from the global state
-    return np.asarray(explainer.shap_values(planted.rows, silent=True, l1_reg=False))
+    """KernelSHAP on the anomaly score: default number of samples, k-means background."""
+    return attributions.kernel_shap(setting.detector, setting.train, planted.rows, setting.seed)
 
 
 def integrated_gradients(setting: Setting, planted: Planted) -> Matrix:
     """Integrated gradients of the score from the median training row, in scaled units."""
-    import torch
-
-    torch.set_num_threads(1)  # with few rows more threads are slower
-    median = np.median(setting.train, axis=0, keepdims=True)
-    total = np.zeros(planted.rows.shape)
-    for member in setting.prepared.members:
-        end = torch.tensor(member.scaler.transform(planted.rows)[1])
-        start = torch.tensor(member.scaler.transform(median)[1])
-        sums = torch.zeros_like(end)
-        for step in range(GRADIENT_STEPS):  # midpoint rule
-            point = start + (end - start) * (step + 0.5) / GRADIENT_STEPS
-            point.requires_grad_()
-            torch_scores(setting.prepared, member, point).sum().backward()
-            sums += torch.nan_to_num(point.grad)
-        total += (sums * (end - start)).numpy() / GRADIENT_STEPS
-    return total / len(setting.prepared.members)
-
-
-def torch_scores(prepared: PreparedModel, member: Member, x: Any) -> Any:
-    """The member's score of scaled, unclipped rows in torch. (rows, features) → (rows,)
-
-    For tables of numbers without missing cells.
-    """
-    import torch
-    from torch.nn import functional
-
-    decoder = {name: torch.tensor(value) for name, value in vars(member.decoder).items()}
-    lower, upper = torch.tensor(member.lower), torch.tensor(member.upper)
-    low, high = torch.tensor(member.scaler.lower), torch.tensor(member.scaler.upper)
-    value = torch.minimum(torch.maximum(x, low.float()), high.float()).unsqueeze(1)
-    logs = functional.logsigmoid((value - lower) / prepared.config.temperature)
-    logs = logs + functional.logsigmoid((upper - value) / prepared.config.temperature)
-    code = torch.softmax(logs.clamp_min(float(np.log(MIN_MEMBERSHIP))).sum(dim=2), dim=1)
-    hidden = code @ decoder["hidden_weight"] + decoder["hidden_bias"]
-    if prepared.config.decoder == "free":
-        gain, shift = decoder["norm_gain"], decoder["norm_shift"]
-        hidden = functional.layer_norm(hidden, gain.shape, gain, shift, NORM_EPSILON)
-    output = torch.relu(hidden) @ decoder["output_weight"] + decoder["output_bias"]
-    total = (x - output).abs().sum(dim=1)
-    if len(member.kept_rows):
-        kept, weight = torch.tensor(member.kept_rows), torch.tensor(member.kept_weight)
-        apart = torch.cdist(x * weight.float(), kept.float(), p=1)
-        total = total + member.distance_weight * apart.min(dim=1).values
-    return total / member.scaler.n_seen
+    return attributions.integrated_gradients(
+        setting.detector, setting.train, planted.rows, GRADIENT_STEPS
+    )
 
 
 def tree_shap(setting: Setting, planted: Planted) -> Matrix:
@@ -226,14 +172,7 @@ def _with_categories(table: pd.DataFrame) -> pd.DataFrame:
 
 def ecod_tails(setting: Setting, planted: Planted) -> Matrix:
     """−log of the smaller tail probability among the training values and the row's value."""
-    rows, ordered = planted.rows, np.sort(setting.train, axis=0)
-    n_rows = len(ordered)
-    result = np.empty(rows.shape)
-    for j, column in enumerate(ordered.T):
-        upto = np.searchsorted(column, rows[:, j], side="right")
-        onwards = n_rows - np.searchsorted(column, rows[:, j], side="left")
-        result[:, j] = -np.log((np.minimum(upto, onwards) + 1) / (n_rows + 1))
-    return result
+    return attributions.ecod_tails(setting.train, planted.rows)
 
 
 def largest_z(setting: Setting, planted: Planted) -> Matrix:

@@ -33,7 +33,7 @@ from diffint.tables.datasets import adbench_files, read_adbench
 from result_lines import emit
 from score_search import TorchScore, follow_gradient
 from soundness_shapes import REGIONS as REGIONS_PER_SHAPE
-from soundness_shapes import Outcome, check_shapes
+from soundness_shapes import SEARCHED, Outcome, check_shapes
 
 CERTIFIED_TABLES = [
     *("4_breastw", "6_cardio", "7_Cardiotocography", "12_fault", "14_glass", "18_Ionosphere"),
@@ -201,7 +201,8 @@ def check_regions(files: dict[str, Path], jobs: int, lines: list[str]) -> int:
         "## `certify_region`",
         "",
         f"{REGIONS} regions per line; {SAMPLES:,} random rows and {2 * STARTS * STEPS:,} rows of "
-        "the adversary in each. Width: median of upper − lower as a multiple of the range of "
+        f"the adversary in each ({STARTS} starts, counted twice, and {STEPS - 1} steps up and down "
+        "from each). Width: median of upper − lower as a multiple of the range of "
         "scores that was found (at least 0.001), without and with 64 splits, for small boxes "
         "around a test row and for the other regions. Decided: share of regions with a verdict "
         "(64 splits).",
@@ -277,7 +278,7 @@ def check_many_shapes(count: int, jobs: int, lines: list[str]) -> int:
         f"{count} detectors on random tables: 2–60 features, 1–200 units, hidden width 2–64, "
         "temperature 0.01–0.5, every scaling and error, all decoders, 1–3 members, 0–500 kept "
         f"rows; {REGIONS_PER_SHAPE} regions each, a third with features that may be missing; "
-        "bounds without splits and with up to 16, and verdicts.",
+        f"bounds without splits and with up to 16, and verdicts. {SEARCHED}.",
         "",
         "| detectors | regions | with pinned features | rows scored | regions with a violation |",
         "|---|---|---|---|---|",

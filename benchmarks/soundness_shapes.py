@@ -21,9 +21,14 @@ from diffint.core.scaling import SCALERS
 from score_search import TorchScore, follow_gradient
 
 REGIONS = 10  # per shape
-_RANDOM_ROWS = 3_600  # per region, and as many from the other searches together, about
-_STARTS, _STEPS = 10, 30
+_RANDOM_ROWS = 3_600  # per region
+_STARTS, _STEPS = 10, 30  # of the adversary, each for maximising and minimising
 _ROUNDS, _CHANGED_ROWS = 3, 300
+SEARCHED = (
+    f"{_RANDOM_ROWS:,} random rows, {_ROUNDS * _CHANGED_ROWS} near the best ones, and "
+    f"{2 * _STARTS * _STEPS} rows of the adversary in each ({_STARTS} starts, counted twice, and "
+    f"{_STEPS - 1} steps up and down from each)"
+)
 
 
 class Outcome(NamedTuple):

@@ -6,12 +6,20 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import diffint
 from diffint.core.model import FeatureSummary, FittedModel, Member
 
 ROOT = Path(__file__).parent.parent
+# What modules of extras cannot be imported without.
+EXTRAS = {
+    "diffint.pyod_detector": "pyod",
+    "diffint.spark": "pyspark",
+    "diffint.ray": "ray",
+    "diffint.mlflow": "mlflow",
+}
 
 
 def test_the_navigation_holds_every_page_once():
@@ -54,7 +62,8 @@ def test_the_citation_has_the_version_of_the_package():
 def test_what_the_reference_describes_exists():
     for page in ROOT.glob("docs/api/*.md"):
         for path in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE):
-            if path.startswith("diffint.pyod_detector") and not importlib.util.find_spec("pyod"):
+            extra = EXTRAS.get(".".join(path.split(".")[:2]))
+            if extra is not None and not importlib.util.find_spec(extra):
                 continue
             module, _, name = path.rpartition(".")
             found = getattr(importlib.import_module(module), name, None)
@@ -124,6 +133,15 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     kept = f"{fewest} to {most} scaled training rows"
     for page in ("SECURITY.md", "docs/command.md", "README.md"):
         assert kept in text(page)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_calibrate"), [(399, 395), (400, 400), (2000, 2000), (2001, 1200), (5000, 1000)]
+)
+def test_as_many_rows_calibrate_as_the_guides_say(n_rows, n_calibrate):
+    rows = np.random.default_rng(0).normal(size=(n_rows, 2))
+    fitted = diffint.DiffInt(epochs=1, n_units=5, kept_rows=10, random_state=0).fit(rows)
+    assert len(fitted.model_.calibration.scores) == n_calibrate
 
 
 def test_the_method_page_lists_what_the_model_keeps():

@@ -59,6 +59,8 @@ def test_certificates_guide_code_runs(run_blocks):
 
 
 OTHERS = set(PAGES) - {"README.md", "docs/explanations.md", "docs/certificates.md"}
+# tests/platforms runs their code on the engines.
+OTHERS -= {"docs/scale.md", "docs/platforms.md"}
 
 
 @pytest.mark.parametrize("page", sorted(page for page in OTHERS if blocks(page)))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         InputError,
         InputWarning,
         ModelFileError,
+        PlatformError,
         TrainingError,
         TrainingWarning,
     )
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .decide.drift_monitor import DriftMonitor
     from .decide.drift_state import DriftState
     from .estimator import DiffInt
+    from .explain.stability_over_fits import StabilityOverFits, stability_over_fits
     from .finding import AnomaliesFound, find_anomalies
 
 __all__ = [
@@ -37,10 +39,13 @@ __all__ = [
     "InputError",
     "InputWarning",
     "ModelFileError",
+    "PlatformError",
+    "StabilityOverFits",
     "TrainingError",
     "TrainingWarning",
     "__version__",
     "find_anomalies",
+    "stability_over_fits",
 ]
 
 # All imported on first use: importing scikit-learn takes a second, which the command's help does
@@ -53,8 +58,10 @@ _MODULES = {
     "DriftMonitor": ".decide.drift_monitor",
     "DriftState": ".decide.drift_state",
     "FittedModel": ".core.model",
+    "StabilityOverFits": ".explain.stability_over_fits",
     "__version__": ".core.version",
     "find_anomalies": ".finding",
+    "stability_over_fits": ".explain.stability_over_fits",
 }
 
 

@@ -24,12 +24,34 @@ if TYPE_CHECKING:
 class CertifyingDetector(FittedDetector):
     """A fitted detector with proofs."""
 
-    def certify(self, X: Any) -> Certificate:
-        """Proven lower bounds on the scores of rows; requires ``decoder="certified"``."""
+    def certify(self, X: Any, *, active_threshold: float = 0.9, margin: float = 0.2) -> Certificate:
+        """Proven lower bounds on the scores of rows; requires ``decoder="certified"``.
+
+        Parameters
+        ----------
+        X : table of shape (rows, features)
+        active_threshold : float, default=0.9
+            An interval is active if the mean membership of the training rows is below it (the
+            paper's θ). Only flags depend on it.
+        margin : float, default=0.2
+            How far beyond an interval a value must be to count as outside, in scaled units (the
+            paper's η). The bounds hold for every margin.
+
+        Returns
+        -------
+        certificate : Certificate
+            `bound`, `bound_at_row`, their parts and flags; `to_frame()`, `rates()`, `text()`.
+        """
         from .certify.rows import certify
 
-        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
-        return certify(self.prepared, table, jobs, index_of(X))
+        return certify(
+            self.prepared,
+            self._read(X),
+            resolve_jobs(self.n_jobs),
+            index_of(X),
+            active_threshold=active_threshold,
+            margin=margin,
+        )
 
     def certify_region(
         self,

@@ -115,6 +115,7 @@ array([ 1, -1])
         interval_rate: float = RECOMMENDED.interval_rate,
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
+        importance: str = RECOMMENDED.importance,
         calibration: str = RECOMMENDED.calibration,
         suspected_share: float | str = RECOMMENDED.suspected_share,
         categories: Any = RUN_SETTINGS["categories"].default,
@@ -143,6 +144,7 @@ array([ 1, -1])
         self.interval_rate = interval_rate
         self.coverage_weight = coverage_weight
         self.box_coverage = box_coverage
+        self.importance = importance
         self.calibration = calibration
         self.suspected_share = suspected_share
         self.categories = categories
@@ -205,9 +207,19 @@ array([ 1, -1])
         return self.fit(X, **others).predict(X, None if isinstance(segments, str) else segments)
 
     def _fit(
-        self, X: Any, anomalies: Any, groups: Any, segments: Any = None, every_row: bool = False
+        self,
+        X: Any,
+        anomalies: Any,
+        groups: Any,
+        segments: Any = None,
+        every_row: bool = False,
+        more: Any = None,
     ) -> Split:
-        """Fit; every_row: each row is left out by some member. → the rows of each member"""
+        """Fit. → the rows of each member
+
+        every_row: each row is left out by some member; more: a pandas frame with the features of X,
+        whose cells are values of further rows, each column for itself (see `Task`)
+        """
         # Removed first, so that a failed or interrupted fit does not keep the old model.
         self.__dict__.pop("model_", None)
         self.__dict__.pop("suspects_", None)
@@ -215,11 +227,14 @@ array([ 1, -1])
         config = self.config
         check_false_positive_rate(self.false_positive_rate), check_confidence(self.confidence)
         X, parted = read_segments(X, segments)
-        kinds = find_kinds(X, self.categories)
+        kinds = find_kinds(X if more is None else _joined(X, more), self.categories)
         table = read_table(self, X, reset=True, kinds=kinds)
+        if more is not None:
+            more = read_table(self, more, reset=False, kinds=kinds).astype(np.float64)
+            more[:, list(kinds.categories)] = np.nan
         mask = read_anomalies(anomalies, len(table), getattr(X, "index", None))
         codes = read_groups(groups, len(table), getattr(X, "index", None))
-        return self._train(table, kinds, mask, codes, parted, config, every_row)
+        return self._train(table, kinds, mask, codes, parted, config, every_row, more=more)
 
     def _train(
         self,
@@ -231,6 +246,7 @@ array([ 1, -1])
         config: Config,
         every_row: bool = False,
         start: FittedModel | None = None,
+        more: NDArray[np.float64] | None = None,
     ) -> Split:
         """Train on a checked table (rows, features), from the networks of `start` if given."""
         from .fit.category_positions import with_ordered_values
@@ -251,7 +267,7 @@ array([ 1, -1])
         sized = config.for_table(*table.shape).resolved(len(table), len(table))
         elements = float(table.size) * sized.n_units * int(sized.n_members) * int(sized.epochs)
         device = resolve_device(self.device, elements)
-        task = Task(table, mask, seed, groups, kinds, every_row=every_row, start=start)
+        task = Task(table, mask, seed, groups, kinds, every_row=every_row, start=start, more=more)
         if parted is not None:
             task = replace(task, segments=parted.codes, segment_names=parted.names)
         size = len(table) - int(mask.sum()), table.shape[1]
@@ -315,6 +331,35 @@ array([ 1, -1])
             estimator.feature_names_in_ = np.array(model.columns, dtype=object)
         return estimator
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as one ONNX graph, which runs without diffint.
+
+        From the columns of a table to `score`, `p_value` and `flagged`, for the current
+        `false_positive_rate` and `confidence`. Needs the extra ``onnx``.
+
+        Parameters
+        ----------
+        path : path of the file
+            Written completely or not at all.
+        """
+        from .tables.atomic_write import check_not_an_input
+
+        check_is_fitted(self, "model_")
+        check_not_an_input(path, self._model_file, self._table_file)
+        try:
+            from .export.onnx_file import write_onnx
+        except ModuleNotFoundError as error:
+            if error.name != "onnx":
+                raise
+            raise InputError(
+                "writing ONNX files needs onnx; install it with: pip install onnx"
+            ) from None
+        rule = self.rule
+        thresholds.warn_if_out_of_reach(rule)
+        thresholds.warn_of_pooled_segments(rule)
+        thresholds.warn_if_optimistic(rule)
+        write_onnx(self.model_, rule, self.segment_column_, path)
+
     # --- scikit-learn ----------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
@@ -331,6 +376,13 @@ array([ 1, -1])
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _joined(X: Any, more: Any) -> Any:
+    """Two pandas frames with the same columns, one after the other."""
+    import pandas
+
+    return pandas.concat([X, more], ignore_index=True)
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:

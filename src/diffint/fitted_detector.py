@@ -108,9 +108,17 @@ class FittedDetector:
             raise InputError("segments are given, but the model was fitted without them")
         if not len(self.model_.accepted):
             return rule
+        return self._with_accepted(rule, self._read(X), scores)
+
+    def _with_accepted(
+        self, rule: FlagRule, table: NDArray[Any], scores: Scores | None = None
+    ) -> FlagRule:
+        """The rule for rows (rows, features) of which some may be like rows called normal."""
         from .explain.acceptance import are_accepted
 
-        table, jobs = self._read(X), resolve_jobs(self.n_jobs)
+        if not len(self.model_.accepted):
+            return rule
+        jobs = resolve_jobs(self.n_jobs)
         if scores is None:
             scores = anomaly_scores(self.prepared, table, jobs)
         return rule.with_accepted(are_accepted(self.prepared, table, scores, rule, jobs))

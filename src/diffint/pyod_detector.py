@@ -85,6 +85,7 @@ decision_scores_, threshold_, labels_
         interval_rate: float = RECOMMENDED.interval_rate,
         coverage_weight: float = RECOMMENDED.coverage_weight,
         box_coverage: float = RECOMMENDED.box_coverage,
+        importance: str = RECOMMENDED.importance,
         categories: Any = RUN_SETTINGS["categories"].default,
         suspected_share: float | str = RECOMMENDED.suspected_share,
         device: str = RUN_SETTINGS["device"].default,
@@ -112,6 +113,7 @@ decision_scores_, threshold_, labels_
         self.interval_rate = interval_rate
         self.coverage_weight = coverage_weight
         self.box_coverage = box_coverage
+        self.importance = importance
         self.categories = categories
         self.suspected_share = suspected_share
         self.device = device

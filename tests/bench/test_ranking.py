@@ -80,7 +80,7 @@ def test_ranks_of_complete_tables(rows):
     k = values.shape[1]
     ranks = table_ranks(values)
     np.testing.assert_allclose(ranks.sum(axis=1), k * (k + 1) / 2)
-    for scheme in ("B", "C"):
+    for scheme in ("B", "C", "D"):
         pandas.testing.assert_frame_equal(table_ranks(values, scheme), ranks)
     pandas.testing.assert_frame_equal(table_ranks(np.exp(3 * values) - 7), ranks)
     if friedman(values):

@@ -453,3 +453,22 @@ def test_rows_are_unchanged_by_a_csv_file(tmp_path, all_rows):
     some.to_csv(path, index=False)
     given, back = read_results(some), read_results(pandas.read_csv(path))
     pandas.testing.assert_frame_equal(given.cells, back.cells)
+
+
+def test_runs_on_a_gpu_that_would_exceed_the_limit_on_one_core_count_as_missing_too(tmp_path):
+    rows = macro_rows(methods=["DiffInt", "KNN", "IForest"])
+    write_report(rows, tmp_path / "within")
+    assert "AUC D" not in read(tmp_path / "within", "ranks.md")
+    slow = (rows["method"] == "DiffInt") & rows["table"].isin(MACRO[:2])
+    rows.loc[slow, "fit_seconds"] = 10 * rows["time_limit"].max()
+    write_report(rows, tmp_path / "over")
+    assert "AUC D" in read(tmp_path / "over", "ranks.md")
+    ranks = pandas.read_csv(tmp_path / "over" / "ranks.csv")
+    ranks = ranks[ranks["group"] == "overall"].set_index(["scheme", "metric", "method"])[
+        "mean_rank"
+    ]
+    values = pandas.read_csv(tmp_path / "over" / "values.csv")
+    values = values[(values["metric"] == "roc_auc") & (values["method"] == "DiffInt")]
+    values.loc[values["table"].isin(MACRO[:2]), "rank"] = 3  # the number of methods
+    assert ranks["D", "roc_auc", "DiffInt"] == pytest.approx(values["rank"].mean(), abs=1e-4)
+    assert ranks["D", "roc_auc", "DiffInt"] > ranks["A", "roc_auc", "DiffInt"]

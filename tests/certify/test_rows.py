@@ -145,6 +145,47 @@ def test_flags_match_their_definitions(certified, rows):
     np.testing.assert_array_equal(certificate.strict_envelope, np.all(envelope, axis=0))
 
 
+@pytest.mark.parametrize(("active_threshold", "margin"), [(0.7, 0.2), (0.95, 0.05), (0.9, 1.0)])
+def test_other_thresholds_and_margins(certified, rows, active_threshold, margin):
+    new = probes(rows)
+    given = {"active_threshold": active_threshold, "margin": margin}
+    certificate = certified.certify(new, **given)
+    assert (certificate.bound <= certificate.score).all()
+    assert (certificate.bound_at_row <= certificate.score).all()
+    strict = []
+    for m, member in enumerate(certified.model_.members):
+        x = member.scaler.transform(new)[0].astype(float)
+        lower, upper = member.lower.astype(float), member.upper.astype(float)
+        active = member.mean_membership < active_threshold
+        value = x[:, None, :]
+        beyond = (value < lower - margin) | (value > upper + margin)
+        strict.append(((beyond | ~active).all(axis=2) & active.any(axis=1)).any(axis=1))
+        above, below = x > upper.max(axis=0) + margin, x < lower.min(axis=0) - margin
+        np.testing.assert_array_equal(certificate.pattern[m], above.astype(int) - below)
+        assert certificate.n_vacuous_units[m] == (~active.any(axis=1)).sum()
+    np.testing.assert_array_equal(certificate.strict, np.all(strict, axis=0))
+    # The rates in the model are of the usual threshold and margin.
+    assert certificate.inlier_rates is None
+    assert certificate.rates()["inlier_rate"].isna().all()
+
+
+def test_the_usual_threshold_and_margin_are_the_papers(certified, rows):
+    usual, given = (
+        certified.certify(rows),
+        certified.certify(rows, active_threshold=0.9, margin=0.2),
+    )
+    np.testing.assert_array_equal(usual.bound, given.bound)
+    assert given.inlier_rates == usual.inlier_rates
+
+
+@pytest.mark.parametrize(
+    "given", [{"margin": 0.0}, {"margin": -1}, {"margin": np.inf}, {"active_threshold": np.nan}]
+)
+def test_impossible_thresholds_and_margins(certified, rows, given):
+    with pytest.raises(InputError, match=next(iter(given))):
+        certified.certify(rows, **given)
+
+
 def test_inlier_rates_are_measured_on_the_training_rows(certified, rows, tmp_path):
     certificate = certified.certify(rows)
     table = certificate.rates().set_index("flag")

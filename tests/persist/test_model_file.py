@@ -207,7 +207,7 @@ class TestWriting:
         assert saved.stat().st_size > 0
 
 
-@pytest.mark.parametrize("version", [4])
+@pytest.mark.parametrize("version", [4, 5])
 def test_files_of_every_version_can_be_read(version):
     """Written once by `python -m tests.golden`; never regenerated."""
     detector = DiffInt.load(GOLDEN / f"model-v{version}.diffint")

@@ -15,7 +15,7 @@ import pandas
 from numpy.typing import NDArray
 from scipy import stats
 
-Scheme = Literal["A", "B", "C"]
+Scheme = Literal["A", "B", "C", "D"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 ALPHA = 0.05
@@ -39,13 +39,14 @@ def table_ranks(values: pandas.DataFrame, scheme: Scheme = "A") -> pandas.DataFr
     Methods that finished are ranked among themselves. A method that did not finish gets
     A: the worst rank, that is, the number of methods;
     B: no rank, as the table is left out;
-    C: the median rank of those that finished.
+    C: the median rank of those that finished;
+    D: as A; which runs count as finished is for the caller to say.
     """
     values = ranked_tables(values)
     if scheme == "B":
         values = values.loc[complete_tables(values)]
     ranks = values.round(_DIGITS).rank(axis=1, ascending=False)
-    if scheme == "A":
+    if scheme in ("A", "D"):
         return ranks.fillna(float(values.shape[1]))
     return ranks.T.fillna(ranks.median(axis=1)).T
 

@@ -114,14 +114,34 @@ class Results:
         return [name for name in everyone if name in papers or name not in METHODS]
 
     def values(
-        self, regime: Regime, metric: Metric, methods: Sequence[str], group: str = "overall"
+        self,
+        regime: Regime,
+        metric: Metric,
+        methods: Sequence[str],
+        group: str = "overall",
+        within_limit: bool = False,
     ) -> pandas.DataFrame:
-        """Means over seeds (tables of the group, methods), NaN if missing."""
+        """Means over seeds (tables of the group, methods), NaN if missing.
+
+        within_limit: whether runs that would exceed the time limit on one core are missing too
+        """
         values = self._values[regime, metric]
+        if within_limit:
+            values = values.mask(self._over_limit[regime])
         if group != "overall":
             here = [name in TABLES and TABLES[name].scale == group for name in values.index]
             values = values[here]
         return values[list(methods)]
+
+    @cached_property
+    def _over_limit(self) -> dict[Regime, pandas.DataFrame]:
+        """Whether a fit on one core takes longer than the limit (tables, methods)."""
+        found: dict[Regime, pandas.DataFrame] = {}
+        for regime in self.regimes:
+            cells = self.cells[self.cells["regime"] == regime]
+            wide = cells.pivot(index="table", columns="method", values="over_limit")
+            found[regime] = wide.eq(True)
+        return found
 
     @cached_property
     def _values(self) -> dict[tuple[Regime, Metric], pandas.DataFrame]:

@@ -6,24 +6,16 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import Any, NamedTuple
+from typing import Any
 
 from .grid import Grid, Limits, Run
 from .process import CHECK_EVERY, Server, WatchedProcess
+from .progress import Event
 from .protocol import REGIMES
 from .store import LIMIT_STATES, NOT_RUN, Cell, Row, Store
 from .worker import Job, Outcome, installed_versions, processor_name
 
 _DRAW_EVERY = 0.5  # seconds, at most
-
-
-class Event(NamedTuple):
-    """Progress: numbers of settled and of all runs, what is running, estimated seconds left."""
-
-    settled: int
-    total: int
-    running: list[str]
-    seconds_left: float | None
 
 
 def run_grid(

@@ -79,7 +79,7 @@ def work(job: Job, pipe: Connection) -> None:
     Messages are ("fitting" | "scoring", None), ("done", (outcomes, peak memory in MB)),
     ("out of memory", text) and ("error", text).
     """
-    _end_with_server()
+    end_with_parent()
     _silence_output()
     try:
         outcomes = run_job(job, lambda phase: pipe.send((phase, None)))
@@ -251,8 +251,8 @@ def _seed_everything(seed: int) -> None:
         torch.set_num_threads(1)
 
 
-def _end_with_server() -> None:
-    """Make a process group, which can be killed as a whole, and end when the server ends."""
+def end_with_parent() -> None:
+    """Make a process group, which can be killed as a whole, and end when the parent ends."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner handles interrupts
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
 
-from ..core.checks import check_index
+from ..core.checks import check_index, check_real
 from ..core.config import Config
 from ..core.decoder import DECODERS, CertifiedDecoder, Decoder
 from ..core.errors import InputError
@@ -40,8 +40,8 @@ from .kept_distances import KeptDistances
 if TYPE_CHECKING:
     import pandas
 
-ETA = 0.2  # η: smallest distance, in scaled units, that counts as beyond an interval's end
-ACTIVE_BELOW = 0.9  # θ: an interval with a lower mean membership constrains inliers
+MARGIN = 0.2  # η: smallest distance, in scaled units, that counts as beyond an interval's end
+ACTIVE_THRESHOLD = 0.9  # θ: an interval with a lower mean membership constrains inliers
 _BLOCK_ROWS = 2_048
 FLAGS = {
     "out_of_support": "outside the soft box of every unit",
@@ -73,18 +73,20 @@ class Certificate(Immutable):
 
     lipschitz_bound: (members,) L.
     pattern: (members, rows, features) +1 above or −1 below the intervals of all units by at least
-        0.2 scaled units, after the clipping of the encoder.
+        `margin`, after the clipping of the encoder.
 
     (rows,), flags raised by all members:
-    out_of_support: every unit's box membership is below σ(−0.2/τ).
-    strict: beyond every active interval of some unit by 0.2 (active: the mean membership of inliers
-        is below 0.9).
+    out_of_support: every unit's box membership is below σ(−margin/τ).
+    strict: beyond every active interval of some unit by `margin` (active: the mean membership of
+        inliers is below `active_threshold`).
     strict_envelope: beyond the envelope of all units on every active feature.
     n_beyond: number of features beyond the envelope.
+    active_threshold, margin: the paper's θ and η; the latter in scaled units.
 
     n_vacuous_units: (members,) units without an active interval, which no row can violate.
     n_units: number of units of a member.
-    inlier_rates: how often training rows raise the flags; None if the model file has no rates.
+    inlier_rates: how often training rows raise the flags; None if the model file has no rates, or
+        for another threshold or margin than it was measured with.
     index: the labels of the rows, None if they have positions only.
     categories: the positions of the features that are categories.
     """
@@ -112,6 +114,8 @@ class Certificate(Immutable):
     inlier_rates: FlagRates | None
     index: pandas.Index | None = None
     categories: frozenset[int] = frozenset()
+    active_threshold: float = ACTIVE_THRESHOLD
+    margin: float = MARGIN
 
     def __len__(self) -> int:
         return len(self.score)
@@ -172,17 +176,30 @@ class Certificate(Immutable):
 
 
 def certify(
-    prepared: PreparedModel, x: NDArray[Any], n_jobs: int = 1, index: pandas.Index | None = None
+    prepared: PreparedModel,
+    x: NDArray[Any],
+    n_jobs: int = 1,
+    index: pandas.Index | None = None,
+    *,
+    active_threshold: float = ACTIVE_THRESHOLD,
+    margin: float = MARGIN,
 ) -> Certificate:
-    """The clipping margin of rows in original units. x: (rows, features); index: their labels"""
+    """The clipping margin of rows in original units. x: (rows, features); index: their labels
+
+    Both bounds hold for every margin: it chooses f_0, and the inequality is true for any code f_0.
+    """
     model = prepared.model
+    active_threshold = check_real("active_threshold", active_threshold, at_least=0.0)
+    margin = check_real("margin", margin, above=0.0)
     if not DECODERS[model.config.decoder].certified:
         raise InputError(
             "certify needs a decoder with a Lipschitz bound, which the free decoder does not have; "
             'fit DiffInt(decoder="certified"), or use certify_region, which works for any decoder'
         )
     every = prepared.derived(MemberMargin)
-    margins = [_member_margins(margin, x, n_jobs) for margin in every]
+    margins = [_member_margins(m, x, n_jobs, active_threshold, margin) for m in every]
+    usual = (active_threshold, margin) == (ACTIVE_THRESHOLD, MARGIN)
+    vacuous = [~active(m.member, active_threshold).any(axis=1) for m in every]
     parts = {name: np.array([getattr(m, name) for m in margins]) for name in _PARTS}
     images = [
         _image_distances(network, model.config, x, n_jobs)
@@ -199,13 +216,15 @@ def certify(
             np.maximum(certain - parts["slack_at_row"], parts["image_distance"]) + beside
         ).mean(axis=0),
         **parts,
-        lipschitz_bound=np.array([margin.lipschitz for margin in every]),
+        lipschitz_bound=np.array([m.lipschitz for m in every]),
         pattern=np.array([m.pattern for m in margins]),
         **_model_flags(margins),
-        n_vacuous_units=np.array([int((~m.active.any(axis=1)).sum()) for m in every]),
+        n_vacuous_units=np.array([int(units.sum()) for units in vacuous]),
         n_units=model.config.n_units,
-        inlier_rates=model.flag_rates,
+        inlier_rates=model.flag_rates if usual else None,
         index=index,
+        active_threshold=active_threshold,
+        margin=margin,
     )
 
 
@@ -223,9 +242,23 @@ def common_pattern(pattern: NDArray[np.int8]) -> NDArray[np.int8]:
     return np.where((pattern == pattern[0]).all(axis=0), pattern[0], 0).astype(np.int8)
 
 
-def active(member: Member) -> NDArray[np.bool_]:
+def active(member: Member, threshold: float = ACTIVE_THRESHOLD) -> NDArray[np.bool_]:
     """Whether each interval constrains inliers. → (units, features)"""
-    return member.mean_membership < ACTIVE_BELOW
+    return member.mean_membership < threshold
+
+
+def empty_codes(
+    patterns: NDArray[np.int8], lower: Array, upper: Array, temperature: float
+) -> Array:
+    """f_0 of side patterns. patterns: (patterns, features) → (patterns, units)
+
+    lower, upper: (units, features). Features beyond the clamp are 2 or −2 and left out: they are
+    equal for all units.
+    """
+    above, below = (patterns == 1).astype(np.float64), (patterns == -1).astype(np.float64)
+    top, bottom = upper.max(axis=0), lower.min(axis=0)  # keeps exponents small
+    logits = above @ (upper - top).T + below @ (bottom - lower).T
+    return np.asarray(softmax(logits / temperature, axis=1), dtype=np.float64)
 
 
 def lipschitz_bounds(decoder: Decoder) -> tuple[float, float]:
@@ -269,7 +302,13 @@ def _model_flags(margins: list[_Margins]) -> dict[str, Any]:
     return flags
 
 
-def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Margins:
+def _member_margins(
+    member: MemberMargin,
+    x: NDArray[Any],
+    n_jobs: int,
+    active_threshold: float = ACTIVE_THRESHOLD,
+    margin: float = MARGIN,
+) -> _Margins:
     """One member's margins of rows in original units, block by block. x: (rows, features)"""
     n_rows = len(x)
     empty: dict[str, NDArray[Any]] = {name: np.empty(n_rows) for name in _PARTS}
@@ -278,7 +317,7 @@ def _member_margins(margin: MemberMargin, x: NDArray[Any], n_jobs: int) -> _Marg
 
     def fill_block(start: int) -> None:
         rows = slice(start, start + _BLOCK_ROWS)
-        block = margin.of(x[rows])
+        block = member.of(x[rows], active_threshold, margin)
         for field in fields(_Margins):
             getattr(result, field.name)[rows] = getattr(block, field.name)
 
@@ -313,7 +352,6 @@ class MemberMargin:
         self.member, self.kept = member, KeptDistances(member)
         self.missing_counts = config.missing == "signal"
         self.lower, self.upper = member.lower.astype(np.float64), member.upper.astype(np.float64)
-        self.active = active(member)
         self.encoder_rounding = encoder_rounding(member, self.temperature)
         rounding = decoder_rounding(member, self.encoder_rounding)
         hidden, output = lipschitz_bounds(member.decoder)
@@ -325,12 +363,12 @@ class MemberMargin:
         self._columns_first = (
             np.ascontiguousarray(self.lower.T),
             np.ascontiguousarray(self.upper.T),
-            np.ascontiguousarray(self.active.T, dtype=np.float64),
         )
         self.columns = np.linalg.norm(self.decoder.output_weight.astype(np.float64), axis=0)
 
-    def of(self, x: NDArray[Any]) -> _Margins:
+    def of(self, x: NDArray[Any], active_threshold: float, margin: float) -> _Margins:
         """Margins of rows in original units. x: (rows, features)"""
+        constraining = active(self.member, active_threshold)
         clipped, unclipped = self.scaler.transform(x)
         narrow = unclipped if self.error == "unclipped" else clipped
         target = narrow.astype(np.float64)
@@ -341,8 +379,9 @@ class MemberMargin:
         row_margins(
             clipped,
             *self._columns_first,
+            np.ascontiguousarray(constraining.T, dtype=np.float64),
             self.temperature,
-            ETA,
+            margin,
             omega,
             lowest,
             sides,
@@ -350,7 +389,7 @@ class MemberMargin:
             log_box,
         )
         patterns, inverse = np.unique(sides, axis=0, return_inverse=True)
-        empty = self.empty_codes(patterns)
+        empty = empty_codes(patterns, self.lower, self.upper, self.temperature)
         inverse = inverse.ravel()
 
         present = ~np.isnan(target)
@@ -386,7 +425,7 @@ class MemberMargin:
         rounding += self.output_error * summed.sum(axis=1) / count
 
         side = np.sign(sides)
-        constrained = self.active.any(axis=0)
+        constrained = constraining.any(axis=0)
         return _Margins(
             distance=distance,
             beside_error=beside / count,
@@ -396,20 +435,10 @@ class MemberMargin:
             slack_at_row=np.where(anything, scale * np.minimum(reach_at_row, reach), 0.0),
             rounding=rounding,
             pattern=side,
-            out_of_support=log_box.max(axis=1) < log_expit(-ETA / self.temperature),
+            out_of_support=log_box.max(axis=1) < log_expit(-margin / self.temperature),
             strict=strict,
             strict_envelope=((side != 0) | ~constrained).all(axis=1) & constrained.any(),
         )
-
-    def empty_codes(self, patterns: NDArray[np.int8]) -> Array:
-        """f_0 of side patterns. patterns: (patterns, features) → (patterns, units)
-
-        Features beyond the clamp are 2 or −2 and left out: they are equal for all units.
-        """
-        above, below = (patterns == 1).astype(np.float64), (patterns == -1).astype(np.float64)
-        top, bottom = self.upper.max(axis=0), self.lower.min(axis=0)  # keeps exponents small
-        logits = above @ (self.upper - top).T + below @ (bottom - self.lower).T
-        return np.asarray(softmax(logits / self.temperature, axis=1), dtype=np.float64)
 
     def decode(self, code: Array) -> tuple[Array, Array]:
         """g of codes, and the same sums of magnitudes. code: (codes, units) → (codes, features)"""

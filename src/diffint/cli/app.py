@@ -34,6 +34,7 @@ from .constraints import constraints
 from .demo import demo
 from .drift import drift
 from .explain import explain
+from .export import export
 from .find import find
 from .fit import fit
 from .info import info
@@ -41,6 +42,7 @@ from .refresh import refresh
 from .report import report
 from .score import score
 from .signals import StopOnSignal, Stopped, handling_stop_signals
+from .study import study
 from .verify import verify
 
 app = typer.Typer(
@@ -70,7 +72,7 @@ def options(
 
 _COMMANDS = (
     *(fit, find, score, explain, drift, refresh, compare, constraints, certify, verify),
-    *(info, report, demo),
+    *(info, report, export, demo, study),
 )
 for command in _COMMANDS:
     app.command()(command)

@@ -71,7 +71,7 @@ Seed = Annotated[
 Device = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Where to train: auto, cpu or cuda.", rich_help_panel=TRAINING
+        metavar="NAME", help="Where to train: auto, cpu, cuda or ray.", rich_help_panel=TRAINING
     ),
 ]
 Epochs = Annotated[

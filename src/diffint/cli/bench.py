@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..core.errors import InputError
-from ..core.formatting import counted, listed, printable
+from ..core.formatting import counted, listed
 from .output import say
+from .progress import progress_bar
 from .signals import Stopped
-
-if TYPE_CHECKING:
-    from ..bench.runner import Event
 
 app = typer.Typer(help="Compare detectors on many tables.", no_args_is_help=True)
 
@@ -279,61 +274,3 @@ def _device(device: str, used: bool) -> str:
     from ..engine.devices import resolve_device
 
     return resolve_device(device, float("inf")) if used else "cpu"
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Event], None]]:
-    """A function that shows the progress of the runs: a bar with the time left, or one line."""
-    if sys.stderr is None:
-        yield lambda event: None
-        return
-    if not sys.stderr.isatty():
-        told: list[Event] = []
-
-        def tell(event: Event) -> None:
-            if not told:
-                told.append(event)
-                say(f"diffint: {event.settled:,} of {event.total:,} runs are done …", err=True)
-
-        yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-    from rich.table import Column
-
-    columns = (
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        TextColumn(
-            "{task.fields[running]}",
-            style="dim",
-            markup=False,
-            table_column=Column(no_wrap=True, ratio=1),
-        ),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, expand=True) as bar:
-        task = bar.add_task("starting", total=None, running="")
-
-        def draw(event: Event) -> None:
-            shown = ", ".join(map(printable, event.running[:2])) + (
-                " …" if len(event.running) > 2 else ""
-            )
-            bar.update(
-                task,
-                completed=event.settled,
-                total=event.total,
-                description=f"{event.settled:,} of {event.total:,} runs{_left(event)}",
-                running=f"· {shown}" if shown else "",
-            )
-
-        yield draw
-
-
-def _left(event: Event) -> str:
-    if event.seconds_left is None:
-        return ""
-    minutes, seconds = divmod(int(event.seconds_left), 60)
-    hours, minutes = divmod(minutes, 60)
-    clock = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-    return f", about {clock} left"

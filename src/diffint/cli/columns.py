@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..core.errors import InputError
 from ..core.formatting import listed
-from ..tables.files.names import did_you_mean, split_names
+from ..tables.files.names import check_has_columns, split_names
 from ..tables.files.reading import TableFile
 
 _MANY = 10  # columns, above which a list of them is too long
@@ -25,18 +25,7 @@ def named_columns(file: TableFile, given: Sequence[str] | None, option: str) -> 
 
 def check_columns(table: TableFile, names: Sequence[str], needed_by: str) -> None:
     """Raise an error if a table lacks columns; needed_by: e.g. ``the model needs``."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        unknown_first = sorted(table.columns, key=lambda name: name in names)
-        shown = [f"{name!r}{did_you_mean(name, unknown_first)}" for name in missing[:5]]
-        shown += [f"{len(missing) - 5} more"] if len(missing) > 5 else []
-        existing = [repr(name) for name in unknown_first[:5]] or ["none"]
-        others = ", …" if len(table.columns) > 5 else ""
-        raise InputError(
-            f"{table.name} lacks {'a column' if len(missing) == 1 else 'columns'} that "
-            f"{needed_by}: {listed(shown)}; it has {listed(existing)}{others}"
-            f"{table.hint()}"
-        )
+    check_has_columns(table.name, table.columns, names, needed_by, table.hint())
 
 
 class Choice(NamedTuple):

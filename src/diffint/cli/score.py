@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..decide.selection import Selection
     from ..estimator import DiffInt
 
-_REASONS = 3
 _DIGITS = 6  # of scores and p-values in files that people read
 _COLUMNS = ("score", "p_value", "flagged", "reasons")
 
@@ -232,14 +231,8 @@ def _columns(
 
 def _reasons(detector: DiffInt, batch: ScoredBatch, explained: NDArray[np.bool_]) -> Any:
     """One line of reasons for each of the `explained` rows, null for the others. (rows,)"""
-    from ..explain.explain_rows import explain_rows
+    from ..explain.explain_rows import brief_reasons
 
-    texts: list[str | None] = [None] * len(batch.scores)
-    rows = np.flatnonzero(explained)
-    if len(rows):
-        jobs, chosen = resolve_jobs(detector.n_jobs), batch.take(rows)
-        new = chosen.new_texts(detector.model_)
-        why = explain_rows(detector.prepared, chosen.values, chosen.rule, jobs, new_texts=new)
-        for i, row in enumerate(rows):
-            texts[row] = why.brief(i, _REASONS)
+    new, jobs = batch.where(explained).new_texts(detector.model_), resolve_jobs(detector.n_jobs)
+    texts = brief_reasons(detector.prepared, batch.values, batch.rule, explained, new, n_jobs=jobs)
     return pyarrow.array(texts, pyarrow.string())

@@ -107,7 +107,6 @@ def scored_batches(
     keep: other columns to return with them; keep_if_possible: the same, but no error is raised if
     cells cannot be shown; rule: which rows are flagged, by default the detector's.
     """
-    from ..explain.acceptance import are_accepted
     from ..score.scoring import anomaly_scores, count_blank_rows, warn_of_blank_rows
 
     inputs, rule = ModelColumns(detector, table), rule or detector.rule
@@ -130,8 +129,7 @@ def scored_batches(
             n_blank += count_blank_rows(detector.model_, values, scores)
             seen.add(values)
             own = rule.for_rows(segments.read(batch))
-            if len(detector.model_.accepted):
-                own = own.with_accepted(are_accepted(detector.prepared, values, scores, own, jobs))
+            own = detector._with_accepted(own, values, scores)
             yield ScoredBatch(first, numbers, ids, values, scores, own, kept, cells)
             advance(batch.num_rows)
     warn_of_blank_rows(n_blank)

@@ -199,7 +199,7 @@ class Associations(Immutable):
         return best
 
     @cached_property
-    def _excess(self) -> list[list[Array]]:
+    def excess(self) -> list[list[Array]]:
         """The surprise of each value in each bin of another column, beyond its own.
 
         log(p / q), where p is the share of the value among all rows and q that in the bin, counted
@@ -232,7 +232,7 @@ class Associations(Immutable):
         most = []
         for i, c in enumerate(self.columns):
             others = (other for other in range(len(self.edges)) if other != c)
-            excess = [float(self._excess[i][other].max(initial=0.0)) for other in others]
+            excess = [float(self.excess[i][other].max(initial=0.0)) for other in others]
             most.append(max(float(self.rarity(i).max(initial=0.0)), *excess, 0.0))
         return np.array(most)
 
@@ -256,7 +256,7 @@ class Associations(Immutable):
                 if other == c:
                     continue
                 there = bins[rows, other]
-                excess = np.where(there == NO_BIN, 0.0, self._excess[i][other][own, there])
+                excess = np.where(there == NO_BIN, 0.0, self.excess[i][other][own, there])
                 more = excess > most
                 most[more], column[more] = excess[more], other
             total[rows, i] = np.maximum(self.rarity(i)[own], most)
@@ -344,7 +344,7 @@ class Associations(Immutable):
         least, most = rarity.copy(), rarity.copy()
         for other in range(len(self.edges)):
             if other != c:
-                excess = self._excess[i][other][:, first[other] : last[other] + 1]
+                excess = self.excess[i][other][:, first[other] : last[other] + 1]
                 smallest = excess.min(axis=1)
                 if other in self._values and not (
                     lower[other] >= 0 and upper[other] <= self.n_bins[other] - 1

@@ -92,9 +92,9 @@ class Calibration(Immutable):
         least s. The share of normal rows with p ≤ rate is then at most the rate with this
         probability over the calibration rows, and not only on average over them.
         """
-        return self._tails(np.searchsorted(self.scores, scores, side="left"), confidence)
+        return self.tails(np.searchsorted(self.scores, scores, side="left"), confidence)
 
-    def _tails(self, n_below: NDArray[np.intp], confidence: float | None) -> Array:
+    def tails(self, n_below: NDArray[np.intp], confidence: float | None) -> Array:
         """The p-value of a score above exactly so many scores. → the same shape"""
         at_least, n = self._at_least[n_below], self.n_groups
         if confidence is None:
@@ -110,7 +110,7 @@ class Calibration(Immutable):
 
     def reaches(self, rate: float, confidence: float | None = None) -> bool:
         """Whether a p-value can be as small as `rate`."""
-        return bool(self._tails(np.array([len(self.scores)]), confidence)[0] <= rate)
+        return bool(self.tails(np.array([len(self.scores)]), confidence)[0] <= rate)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
         """The score above which (strictly) p ≤ rate; the largest score if p is never so small."""
@@ -119,7 +119,7 @@ class Calibration(Immutable):
         low, high = -1, len(self.scores)  # p > rate at low, p ≤ rate at high; p descends
         while high - low > 1:
             middle = (low + high) // 2
-            small = self._tails(np.array([middle]), confidence)[0] <= rate
+            small = self.tails(np.array([middle]), confidence)[0] <= rate
             low, high = (low, middle) if small else (middle, high)
         return float(self.scores[max(high - 1, 0)])
 

@@ -48,12 +48,17 @@ class Setting:
 
 
 def _setting(
-    default: Any, kind: str, check: Callable[[str, object], Any], meaning: str, advice: str
+    default: Any,
+    kind: str,
+    check: Callable[[str, object], Any],
+    meaning: str,
+    advice: str,
+    **later: Any,
 ) -> Any:
-    """A field of `Config` that carries its own description."""
+    """A field of `Config` that carries its own description; later: `since` and `before`."""
     return field(
         default=default,
-        metadata={"kind": kind, "check": check, "meaning": meaning, "advice": advice},
+        metadata={"kind": kind, "check": check, "meaning": meaning, "advice": advice, **later},
     )
 
 
@@ -223,6 +228,15 @@ class Config:
         "Share of left-out rows that lie entirely inside their own box.",
         "Raise it for wider, more lenient ranges; 0 uses the trained intervals unchanged.",
     )
+    importance: str = _setting(
+        "boxes",
+        *_choice("boxes", "paper"),
+        "How the importance of ranges and features is computed: from the boxes that are shown, or "
+        "by the paper's formula from the trained intervals.",
+        "Keep 'boxes' unless you reproduce the paper; scores do not depend on it.",
+        since=5,
+        before="boxes",
+    )
     calibration: str = _setting(
         "auto",
         *_choice("auto", *CALIBRATIONS),
@@ -339,6 +353,7 @@ PAPER = replace(
     interval_rate=1.0,
     coverage_weight=0.0,
     box_coverage=0.0,
+    importance="paper",
     calibration="training",
 )
 PRESETS = {"recommended": RECOMMENDED, "paper": PAPER}
@@ -377,15 +392,16 @@ RUN_SETTINGS = {
         Setting(
             "device",
             "auto",
-            "{'auto', 'cpu', 'cuda', 'cuda:N'}",
-            "Where to train: 'cpu', 'cuda', or 'auto' for a GPU if it is worthwhile.",
+            "{'auto', 'cpu', 'cuda', 'cuda:N', 'ray'}",
+            "Where to train: 'cpu', 'cuda', or 'auto' for a GPU if it is worthwhile; 'ray' trains "
+            "each member on a worker of a Ray cluster.",
             "Scoring always runs on the CPU.",
         ),
         Setting(
             "random_state",
             None,
             "int, RandomState, Generator or None",
-            "The only source of randomness; the same seed gives the same model.",
+            "The only source of randomness; on one machine the same seed gives the same model.",
             "None uses a new seed for every fit.",
         ),
         Setting(

@@ -28,6 +28,10 @@ class ModelFileError(DiffIntError, ValueError):
     """A file that is not a diffint model, is damaged, or was written by a newer version."""
 
 
+class PlatformError(DiffIntError, RuntimeError):
+    """A worker of an engine cannot do its part: a package is missing there, or is another one."""
+
+
 class CompilationError(DiffIntError, RuntimeError):
     """Functions cannot be compiled in this environment."""
 

@@ -33,6 +33,8 @@ _SCORED = (
     *("center", "half_width", "kept_rows", "kept_weight", "distance_weight"),
     *("missing_error", "missing_surprise"),
 )
+# Settings that change neither scores nor thresholds: certificates hold whatever they are.
+_NOT_SCORED = frozenset({"importance"})
 _NO_ROWS = np.empty(0)
 
 
@@ -210,7 +212,8 @@ class FittedModel:
 
         Rows that are accepted later do not change it: they change no score and no threshold.
         """
-        described = [self.config.to_dict(), self.feature_names, self.training.created]
+        config = {n: v for n, v in self.config.to_dict().items() if n not in _NOT_SCORED}
+        described = [config, self.feature_names, self.training.created]
         digest = hashlib.sha256(json.dumps([*described, asdict(self.kinds)]).encode())
         for member in self.members:
             _add_to(digest, member.scaler.name, member.scaler)

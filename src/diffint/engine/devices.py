@@ -11,7 +11,7 @@ _WORTH_A_GPU = 1e12
 
 
 def resolve_device(device: object, elements: float) -> str:
-    """The device to train on: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+    """The device to train on: ``"cpu"``, ``"cuda"``, ``"cuda:N"`` or ``"ray"``.
 
     device: as the user gave it; InputError if it cannot be used. elements: size of the training;
     ``"auto"`` looks for a GPU only if it is large.
@@ -25,7 +25,13 @@ def resolve_device(device: object, elements: float) -> str:
         if problem is not None:
             raise InputError(f"device={device!r} cannot be used: {problem}; use device='cpu'")
         return str(device)
-    raise InputError(f"device={device!r} is not one of 'auto', 'cpu', 'cuda'")
+    if device == "ray":
+        try:
+            import ray  # noqa: F401
+        except ImportError:
+            raise InputError("device='ray' needs Ray: pip install 'diffint-ad[ray]'") from None
+        return "ray"
+    raise InputError(f"device={device!r} is not one of 'auto', 'cpu', 'cuda', 'ray'")
 
 
 def engine_for(device: str) -> Engine:
@@ -38,6 +44,10 @@ def engine_for(device: str) -> Engine:
         from .reference.engine import ReferenceEngine
 
         return ReferenceEngine()
+    if device == "ray":
+        from .ray.training import RayEngine
+
+        return RayEngine()
     from .gpu.training import GpuEngine
 
     return GpuEngine(device)

@@ -191,3 +191,26 @@ def explain_rows(
         new_texts=dict(new_texts or {}),
         index=index,
     )
+
+
+def brief_reasons(
+    prepared: PreparedModel,
+    x: NDArray[Any],
+    rule: FlagRule,
+    explained: NDArray[np.bool_],
+    new_texts: Mapping[tuple[int, int], str],
+    n_reasons: int = 3,
+    n_jobs: int = 1,
+) -> list[str | None]:
+    """One line of reasons for each of the `explained` rows (rows,), None for the others.
+
+    x: (rows, features); rule: for these rows; new_texts: as in `explain_rows`, by the place among
+    the explained rows
+    """
+    texts: list[str | None] = [None] * len(x)
+    rows = np.flatnonzero(explained)
+    if len(rows):
+        why = explain_rows(prepared, x[rows], rule.take(rows), n_jobs, new_texts=new_texts)
+        for i, row in enumerate(rows):
+            texts[row] = why.brief(i, n_reasons)
+    return texts

@@ -14,7 +14,7 @@ from ..core.immutable import Immutable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from ..core.model import FittedModel, joint_depth
 from .constraints import box_ends, readable, training_range, values_between
-from .importance import box_tightness, feature_importance, member_importance
+from .importance import feature_importance, importance_factors, label_free_importance
 
 if TYPE_CHECKING:
     import pandas
@@ -33,9 +33,11 @@ class GlobalExplanation(Immutable):
     feature_names: names of the features.
     feature_importance: (features,) importance of each feature, in [0, 1].
     importance: support · tightness · stability of every constraint.
-    support: share of the training rows that satisfy the constraint.
+    support: share of the training rows that satisfy the constraint; with ``importance="paper"``
+        the running mean of their memberships during training.
     mean_membership: mean membership of the training rows in the interval (soft support).
-    tightness: share of the training range that the constraint excludes.
+    tightness: share of the training range that the constraint excludes; with
+        ``importance="paper"``, 1 − half-width / range.
     stability: agreement of the members on the bounds.
     lower, upper: the range, cut to the training range.
     binds_below, binds_above: whether the end lies inside the training range.
@@ -227,17 +229,17 @@ def explain_model(model: FittedModel) -> GlobalExplanation:
     def stacked(arrays: list[Any]) -> NDArray[Any]:
         return np.concatenate(arrays)
 
+    factors = [importance_factors(model.config, m) for m in members]
+
     depth, n_units = joint_depth(model.n_features), model.config.n_units
     smallest, largest = training_range(model.features)
     return GlobalExplanation(
         feature_names=model.feature_names,
         feature_importance=feature_importance(model),
-        importance=stacked([member_importance(m) for m in members]),
-        support=stacked([m.training_coverage for m in members]).astype(np.float64),
+        importance=stacked([label_free_importance(*f) for f in factors]),
+        support=stacked([f.support for f in factors]).astype(np.float64),
         mean_membership=stacked([m.mean_membership for m in members]).astype(np.float64),
-        tightness=stacked(
-            [box_tightness(m.scaler, m.associations, m.box_lower, m.box_upper) for m in members]
-        ),
+        tightness=stacked([f.tightness for f in factors]),
         stability=stacked([m.stability for m in members]).astype(np.float64),
         lower=stacked([e.lower for e in ends]),
         upper=stacked([e.upper for e in ends]),

@@ -1,13 +1,26 @@
-"""Importance of constraints and features, computed without labels."""
+"""Importance of constraints and features, computed without labels.
+
+Always support · tightness · stability. `Config.importance` says of what: "boxes" are the boxes that
+are shown, cut to the training range; "paper" is the paper's LFI, of the trained intervals:
+
+                 boxes (ours)                             paper
+    support      share of training rows inside the side   running mean of memberships in training
+    tightness    share of the range outside the box       max(0, 1 − half-width / range)
+    of a feature cubic mean over units, with the mean     maximum over units
+                 membership of training rows as support
+
+docs/explanations.md has the measurements for which we depart.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.associations import Associations
+from ..core.config import Config
 from ..core.model import FittedModel, Member
 from ..core.scaling import Scaler
 
@@ -59,17 +72,50 @@ def _training_range(scaler: Scaler, associations: Associations) -> tuple[Array, 
     return lower, upper
 
 
-def member_importance(member: Member) -> Array:
-    """Importance of every constraint of a member. → (units, features)
+def interval_tightness(scaler: Scaler, half_width: NDArray[Any]) -> Array:
+    """The paper's tightness: max(0, 1 − half-width / range). half_width: (units, features)
 
-    The support is the share of training rows that satisfy the constraint. The coverage shown beside
-    it is measured on other rows, so that selecting by importance does not bias it.
+    0 for a constant feature and for one without training values, which have no range.
     """
+    share = half_width.astype(np.float64) / np.where(scaler.span > 0, scaler.span, np.inf)
+    return np.where(scaler.varies, np.maximum(1.0 - share, 0.0), 0.0)
+
+
+class Factors(NamedTuple):
+    """What the importance of constraints is the product of; (units, features) each, in [0, 1]."""
+
+    support: NDArray[Any]
+    tightness: Array
+    stability: NDArray[Any]
+
+
+def importance_factors(config: Config, member: Member) -> Factors:
+    """The factors of the importance of a member's constraints.
+
+    The support is measured on training rows. The coverage shown beside it is measured on other
+    rows, so that selecting by importance does not bias it.
+    """
+    if config.importance == "paper":
+        tight = interval_tightness(member.scaler, member.half_width)
+        return Factors(member.support, tight, member.stability)
     tight = box_tightness(member.scaler, member.associations, member.box_lower, member.box_upper)
-    return label_free_importance(member.training_coverage, tight, member.stability)
+    return Factors(member.training_coverage, tight, member.stability)
+
+
+def member_importance(config: Config, member: Member) -> Array:
+    """Importance of every constraint of a member. → (units, features)"""
+    return label_free_importance(*importance_factors(config, member))
 
 
 def feature_importance(model: FittedModel) -> Array:
+    """Importance of every feature, averaged over members. → (features,) in [0, 1]"""
+    if model.config.importance == "paper":
+        members = [member_importance(model.config, m).max(axis=0) for m in model.members]
+        return np.asarray(np.mean(members, axis=0))
+    return _soft_maximum(model)
+
+
+def _soft_maximum(model: FittedModel) -> Array:
     """Soft maximum of the importance over units, averaged over members. → (features,) in [0, 1]
 
     The support used here is the mean membership of the training rows: it ranks features more stably

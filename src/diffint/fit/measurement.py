@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..core.config import Config
 from ..core.model import Member
 from ..core.scaling import Scaler
 from ..engine.interface import TrainedMember, TrainingRun
-from ..explain.importance import box_tightness, label_free_importance
+from ..explain.importance import member_importance
 from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
 from .score_parts import Kept, keep_rows, n_kept, weigh_parts
@@ -109,10 +110,7 @@ def _measure_member(
         config.temperature,
         config.box_coverage,
     )
-    training_coverage = coverages(train_sample, boxes.lower, boxes.upper)
-    tightness = box_tightness(scaler, associations, boxes.lower, boxes.upper)
-    importance = label_free_importance(training_coverage, tightness, stability)
-    return Member(
+    member = Member(
         scaler=scaler,
         center=center,
         half_width=half_width,
@@ -128,10 +126,10 @@ def _measure_member(
         box_rows=boxes.counts.inside,
         peers=boxes.counts.peers,
         peers_inside=boxes.counts.peers_inside,
-        training_coverage=training_coverage,
+        training_coverage=coverages(train_sample, boxes.lower, boxes.upper),
         coverage=coverages(measured, boxes.lower, boxes.upper),
         coverage_counts=(~np.isnan(measured)).sum(axis=0),
-        joint_coverage=joint_coverages(measured, boxes.lower, boxes.upper, importance),
+        joint_coverage=np.empty((len(center), 0), dtype=np.float32),
         coverage_rows=len(measured),
         coverage_held_out=held_out,
         kept_rows=kept.rows,
@@ -145,3 +143,6 @@ def _measure_member(
         half_width_movement=float(np.abs(half_width - result.start.half_width).mean()),
         n_rows=len(rows),
     )
+    importance = member_importance(config, member)
+    together = joint_coverages(measured, boxes.lower, boxes.upper, importance)
+    return replace(member, joint_coverage=together)

@@ -148,7 +148,8 @@ class _SplitTask:
         curves = category_curves(x[self.seen], task.kinds.n_values)
         suspects = self._suspects()
         self.scalers = [
-            fit_scaler(x[rows], config.scaling, curves, suspects) for rows in self.split.train
+            fit_scaler(self._and_more(x[rows]), config.scaling, curves, suspects)
+            for rows in self.split.train
         ]
         self.runs = [
             TrainingRun(scaler.transform(x[rows])[0], member_seed)
@@ -201,6 +202,15 @@ class _SplitTask:
             suspects = suspects | self.task.doubtful
         return self.task.x[suspects] if suspects.any() else None
 
+    def _and_more(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows (rows, features), followed by values of further rows.
+
+        Those of a feature without any value in the rows are left out: it cannot be learned.
+        """
+        if self.task.more is None:
+            return rows
+        return np.concatenate([rows, np.where(np.isnan(rows).all(axis=0), np.nan, self.task.more)])
+
     @property
     def by_difference(self) -> bool:
         """Whether any rows leave the safe range of the exponentials."""
@@ -221,7 +231,7 @@ class _SplitTask:
             warn_about_training(trained)
             warn_about_decoder(type(trained[0].parameters.decoder), self.runs, trained)
         x, kinds, config, split = self.task.x, self.task.kinds, self.config, self.split
-        features = summarise_features(self._known_values())
+        features = summarise_features(self._known_values(), self.task.more)
         members = measure_members(
             x,
             config,

@@ -24,7 +24,9 @@ class Task:
     segment_names, None for no segments; doubtful: (rows,) rows that no member is trained on, but
     that count in the calibration, None for none; every_row: whether each row is to be left out by
     at least one member (if there are several); start: a model with the same features and settings
-    whose networks training goes on from, None to begin anew.
+    whose networks training goes on from, None to begin anew; more: (any number, features) values of
+    further rows, each column for itself, such as quantiles: scalers and the summary of the features
+    count them, None for none.
     """
 
     x: NDArray[Any]
@@ -38,6 +40,7 @@ class Task:
     segments: NDArray[np.int64] | None = None
     segment_names: tuple[str, ...] = ()
     start: FittedModel | None = None
+    more: NDArray[Any] | None = None
 
     @property
     def left_out(self) -> NDArray[np.bool_]:

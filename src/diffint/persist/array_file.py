@@ -2,7 +2,7 @@
 
     8 bytes   length of the header, little-endian
     header    JSON, filled up with spaces to a multiple of 8 bytes:
-              {"__metadata__": {"diffint_format": "4", "diffint_checksum": …, "diffint_model": …},
+              {"__metadata__": {"diffint_format": "5", "diffint_checksum": …, "diffint_model": …},
                name: {"dtype": …, "shape": …, "data_offsets": …}, …}
     data      the arrays, one after the other
 
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..core.errors import ModelFileError
 from ..tables.atomic_write import atomic_file
 
-FORMAT_VERSION = 4
+FORMAT_VERSION, OLDEST_VERSION = 5, 4  # that are written, and still read
 _FORMAT_KEY, _CHECKSUM_KEY, _TEXT_KEY = "diffint_format", "diffint_checksum", "diffint_model"
 _DTYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "BOOL": "|b1", "U8": "|u1"}
 _LONGEST_HEADER = 2**20  # bytes; the number of arrays does not depend on the model
@@ -50,7 +50,7 @@ def write_arrays(
 
     parts: of every array, the pieces that follow each other along its first axis.
     """
-    header = _header(_NO_CHECKSUM, text, shapes)
+    header = _header(FORMAT_VERSION, _NO_CHECKSUM, text, shapes)
     if len(header) > _LONGEST_HEADER:
         raise ModelFileError(
             f"the description of the model is longer than {_LONGEST_HEADER:,} bytes; shorten the "
@@ -65,7 +65,7 @@ def write_arrays(
     digest = hashlib.sha256(_prefix(header))
     for piece in pieces:
         digest.update(piece.data)
-    header = _header(digest.hexdigest(), text, shapes)
+    header = _header(FORMAT_VERSION, digest.hexdigest(), text, shapes)
     with atomic_file(path) as file:
         file.write(_prefix(header))
         for piece in pieces:
@@ -73,26 +73,27 @@ def write_arrays(
 
 
 def read_arrays(
-    path: str | os.PathLike[str], expected: Callable[[str], tuple[Any, Shapes]]
+    path: str | os.PathLike[str], expected: Callable[[str, int], tuple[Any, Shapes]]
 ) -> tuple[Any, dict[str, Array]]:
     """Read a file once, from the start to the end. Raises a `ModelFileError` if anything is wrong.
 
-    expected: from the text to a result of the caller's and to the arrays that belong to the text.
+    expected: from the text and the version of the file to a result of the caller's and to the
+    arrays that belong to the text.
     → that result, and the arrays. They share one block of memory of the size of the file.
     """
     with _open_file(Path(path)) as file:
         size = os.fstat(file.fileno()).st_size
         header = _read_header(file, size)
-        checksum, text = _metadata(header)
-        result, shapes = expected(text)
-        _check_header(header, checksum, text, shapes)
+        version, checksum, text = _metadata(header)
+        result, shapes = expected(text, version)
+        _check_header(header, version, checksum, text, shapes)
         n_bytes = sum(_n_bytes(*kind) for kind in shapes.values())
         if size != 8 + len(header) + n_bytes:
             raise ModelFileError(
                 f"the file has {size:,} bytes, but its description needs "
                 f"{8 + len(header) + n_bytes:,}; it is incomplete or damaged"
             )
-        digest = hashlib.sha256(_prefix(_header(_NO_CHECKSUM, text, shapes)))
+        digest = hashlib.sha256(_prefix(_header(version, _NO_CHECKSUM, text, shapes)))
         data = _read_data(file, n_bytes, digest)
     if digest.hexdigest() != checksum:
         raise ModelFileError(
@@ -124,9 +125,9 @@ def _n_bytes(kind: str, shape: tuple[int, ...]) -> int:
     return math.prod(shape) * np.dtype(_DTYPES[kind]).itemsize
 
 
-def _header(checksum: str, text: str, shapes: Shapes) -> bytes:
+def _header(version: int, checksum: str, text: str, shapes: Shapes) -> bytes:
     """The only header for these values."""
-    metadata = {_FORMAT_KEY: str(FORMAT_VERSION), _CHECKSUM_KEY: checksum, _TEXT_KEY: text}
+    metadata = {_FORMAT_KEY: str(version), _CHECKSUM_KEY: checksum, _TEXT_KEY: text}
     entries: dict[str, Any] = {"__metadata__": metadata}
     start = 0
     for name in _order(shapes):
@@ -142,8 +143,8 @@ def _prefix(header: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-def _metadata(header: bytes) -> tuple[str, str]:
-    """The checksum and the text."""
+def _metadata(header: bytes) -> tuple[int, str, str]:
+    """The version, the checksum and the text."""
     try:
         metadata = json.loads(header)["__metadata__"]
         version = int(metadata[_FORMAT_KEY])
@@ -151,21 +152,21 @@ def _metadata(header: bytes) -> tuple[str, str]:
         raise ModelFileError("a safetensors file, but not a diffint model") from None
     except (ValueError, OverflowError, RecursionError):
         raise ModelFileError(_NOT_A_MODEL) from None
-    if version != FORMAT_VERSION:
+    if not OLDEST_VERSION <= version <= FORMAT_VERSION:
         remedy = "upgrade diffint to read it" if version > FORMAT_VERSION else "fit the model again"
         raise ModelFileError(
             f"the file has format version {str(version)[:20]}, which this diffint does not read "
-            f"(it reads version {FORMAT_VERSION}); {remedy}"
+            f"(it reads versions {OLDEST_VERSION} to {FORMAT_VERSION}); {remedy}"
         )
     checksum, text = metadata.get(_CHECKSUM_KEY), metadata.get(_TEXT_KEY)
     if not isinstance(checksum, str) or not isinstance(text, str):
         raise ModelFileError("the file has no checksum or no description of the model")
-    return checksum, text
+    return version, checksum, text
 
 
-def _check_header(header: bytes, checksum: str, text: str, shapes: Shapes) -> None:
+def _check_header(header: bytes, version: int, checksum: str, text: str, shapes: Shapes) -> None:
     """Raise an error that says what differs from the header that belongs to the text."""
-    if header == _header(checksum, text, shapes):
+    if header == _header(version, checksum, text, shapes):
         return
     present = json.loads(header)
     for name, (kind, shape) in shapes.items():

@@ -34,7 +34,7 @@ from ..core.model import (
 )
 from ..core.scaling import SCALERS
 from ..core.scaling.curves import MOST_KNOTS
-from .array_file import FORMAT_VERSION, Shapes
+from .array_file import Shapes
 from .model_checks import check_training
 
 MEMBER_SCALARS = {
@@ -226,8 +226,8 @@ class Description:
         return json.dumps(values)
 
     @classmethod
-    def from_json(cls, text: str) -> Description:
-        """The description, checked field by field."""
+    def from_json(cls, text: str, version: int) -> Description:
+        """The description in a file of this version, checked field by field."""
         try:
             names = (*fields(cls), "training_rows")
             optional = (
@@ -236,7 +236,7 @@ class Description:
             )
             raw = _record(json.loads(text), names, optional)
             settings = _record(raw["settings"], (*_SETTINGS, *_LATER_SETTINGS), _LATER_SETTINGS)
-            implied = _implied(FORMAT_VERSION)
+            implied = _implied(version)
             # Every setting must be there: a default would be a guess.
             config = _record(raw["config"], set(Config.names()) - set(implied))
             read = cls(

@@ -102,8 +102,8 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
 def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any]]:
     """The model in a file, and the settings saved with it."""
 
-    def expected(text: str) -> tuple[Description, Shapes]:
-        description = Description.from_json(text)
+    def expected(text: str, version: int) -> tuple[Description, Shapes]:
+        description = Description.from_json(text, version)
         return description, description.shapes
 
     path = Path(path)

@@ -223,10 +223,10 @@ def left_title(ax: Axes, text: str) -> None:
     ax.set_title(text, size=TEXT + 1, loc="left")
 
 
-def legend_below(figure: Figure, handles: list[Artist], columns: int = 2) -> None:
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) -> None:
     """Add a legend below the axes, where it hides nothing."""
     figure.legend(
-        handles=handles,
+        handles=list(handles),
         loc="outside lower left",
         ncols=columns,
         frameon=False,

@@ -83,7 +83,7 @@ def certificate_text(certificate: Certificate, row: int) -> str:
 def _inlier_share(certificate: Certificate, name: str) -> str:
     rates = certificate.inlier_rates
     if rates is None:
-        return "this share is unknown for training rows, as the model file does not contain it"
+        return "this share is unknown for training rows"
     return f"so are {100 * getattr(rates, name):.3g} % of the training rows"
 
 

@@ -1,0 +1,1 @@
+"""Training on the workers of a Ray cluster (needs the extra ``ray``)."""

@@ -1,0 +1,1 @@
+"""A fitted model in the formats of other programs: ONNX."""

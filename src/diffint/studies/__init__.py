@@ -1,0 +1,5 @@
+"""Every table and figure of the paper, measured again: one file per study.
+
+`study` says what a study is, `registry` lists them, `run` runs one, `page` and `overview` write
+what came out.
+"""

@@ -1,0 +1,1 @@
+"""Figures in README and docs are those of the results files."""
