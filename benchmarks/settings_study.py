@@ -31,7 +31,7 @@ from diffint.bench.protocol import Trial, scale_trial
 from diffint.bench.selection import read_selection
 from diffint.bench.suites import SUITES
 from diffint.core.checks import resolve_jobs
-from diffint.core.config import RECOMMENDED
+from diffint.core.config import MAX_EPOCHS, RECOMMENDED, usual_steps
 
 KNN = "KNN-standard"
 VERDICT = (
@@ -41,9 +41,9 @@ VERDICT = (
 METRICS = ("roc_auc", "average_precision")
 
 
-def steps(count: int) -> dict[str, Any]:
-    """Settings for a number of steps, at most 400 passes; filled in for each table."""
-    return {"steps": count}
+def steps(count: int, passes: int = MAX_EPOCHS) -> dict[str, Any]:
+    """Settings for a number of steps with at most so many passes; filled in for each table."""
+    return {"steps": count, "passes": passes}
 
 
 # What was changed, beginning with nothing.
@@ -54,13 +54,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "scaling='minmax'": {"scaling": "minmax"},
     "scaling='minmax', no kept rows": {"scaling": "minmax", "kept_rows": 0},
     "coverage_weight=0": {"coverage_weight": 0.0},
+    "coverage_weight=0.05": {"coverage_weight": 0.05},
     "coverage_weight=0.2": {"coverage_weight": 0.2},
+    "at most 400 passes": {"passes": 400},
     "1,000 steps": steps(1_000),
     "4,000 steps": steps(4_000),
     "5 members": {"n_members": 5},
     "as before": {
         **{"scaling": "minmax", "kept_rows": 0, "coverage_weight": 0.2, "missing": "ignored"},
-        **steps(1_000),
+        **steps(1_000, passes=400),
     },
 }
 
@@ -81,10 +83,12 @@ Line = dict[str, Any]
 def settings_for(name: str, n_rows: int) -> dict[str, Any]:
     """The settings of a variant for a table with so many training rows."""
     settings = dict(VARIANTS[name])
-    if "steps" in settings:
-        batch = int(RECOMMENDED.resolved(n_rows, n_rows).batch_size)
-        per_epoch = -(-int(0.8 * n_rows) // batch)
-        settings["epochs"] = min(400, max(1, round(settings.pop("steps") / per_epoch)))
+    if "passes" in settings:
+        n_trained = int(0.8 * n_rows)
+        batch = int(RECOMMENDED.resolved(n_rows, n_trained).batch_size)
+        count = settings.pop("steps", usual_steps(n_trained))
+        epochs = max(1, round(count / -(-n_trained // batch)))
+        settings["epochs"] = min(settings.pop("passes"), epochs)
     return settings
 
 
@@ -197,7 +201,9 @@ def main() -> None:
         "# Settings of the recommended configuration",
         "",
         "Created by `python benchmarks/settings_study.py --adbench FOLDER --macrodata FOLDER "
-        f"--selection FILE --half {options.half} --seeds {options.seeds}`: differences from {KNN} "
+        f"--selection FILE --half {options.half} --seeds {options.seeds} --variants "
+        + " ".join(f'"{variant}"' for variant in options.variants)
+        + f"`: differences from {KNN} "
         f"on the tables of that half. {VERDICT}",
         "",
     ]

@@ -126,7 +126,7 @@ def test_defaults_in_the_guides_are_those_of_the_code():
     steps = f'about {config._FEW_STEPS:,} steps (`"auto"`) for up to {config._FEW_ROWS:,} rows'
     assert steps in method
     assert f"up to {config._MANY_STEPS:,} steps; half as many" in method
-    few = f"more than {config._MANY_FEATURES} features; at most {config._MAX_EPOCHS} epochs"
+    few = f"more than {config._MANY_FEATURES} features; at most {config.MAX_EPOCHS} epochs"
     assert few in method
     assert f"coverage term with weight {usual.coverage_weight}" in method
     assert f"λ = {usual.coverage_weight};" in text("docs/explanations.md")

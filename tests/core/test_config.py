@@ -27,10 +27,10 @@ def test_recommended_preset():
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "n_members", "kept_rows"),
     [
-        (10, 1, 5, 2_000),
-        (2_000, 9, 5, 1_000),
-        (2_001, 9, 3, 1_000),
-        (10**6, 36, 3, 250),
+        (10, 1, 5, 4_000),
+        (2_000, 36, 5, 1_000),
+        (2_001, 36, 3, 1_000),
+        (10**6, 144, 3, 250),
         (500, 1_500, 5, 250),
     ],
 )
@@ -64,8 +64,9 @@ def test_batch_size_by_rows(rows, size):
 @pytest.mark.parametrize(
     ("rows", "size", "epochs"),
     [
-        (10, 64, 400),  # the most passes
-        (600, 64, 150),  # 1,500 steps
+        (10, 64, 100),  # the most passes
+        (900, 64, 100),
+        (1_000, 64, 94),  # 1,500 steps
         (4_000, 64, 24),
         (6_400, 64, 19),  # 1,500 · √(6,400 / 4,000) steps
         (64_000, 256, 16),  # 4,000 steps

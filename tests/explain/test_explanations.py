@@ -306,7 +306,7 @@ class TestMatch:
         assert matched["unit"].between(0, 179).all()
 
     def test_boxes_contain_about_the_share_box_coverage(self):
-        rows, fresh = make_rows(1_000, 4, seed=0)[:600], make_rows(1_000, 4, seed=0)[600:]
+        rows, fresh = np.split(make_rows(3_400, 4, seed=0), [2_400])
         for coverage in (0.6, 0.9):
             detector = DiffInt(random_state=0, epochs=20, n_units=50, box_coverage=coverage)
             inside = detector.fit(rows).match(fresh)["inside"].mean()

@@ -153,8 +153,8 @@ def test_a_pattern_contains_at_least_two_rows():
     center = np.array([[0.0, 0.0], [0.5, 0.5], [-0.9, 0.9]], dtype=np.float32)
     half_width = np.full((3, 2), 0.2, dtype=np.float32)
     rows = np.array([[0.0, 0.1], [0.1, 0.0], [0.5, 0.6], [0.4, 0.5], [-0.9, 0.9]], dtype=np.float32)
-    boxes = find_boxes(rows, rows, rows, center, half_width, 0.1, 0.0)
+    boxes = find_boxes(rows, rows, rows, center, half_width, center, 0.1, 0.0)
     np.testing.assert_array_equal(boxes.is_pattern, [True, True, False])
     np.testing.assert_array_equal(boxes.counts.inside, [2, 2, 1])
-    alone = find_boxes(rows[-1:], rows, rows, center, half_width, 0.1, 0.0)
+    alone = find_boxes(rows[-1:], rows, rows, center, half_width, center, 0.1, 0.0)
     assert alone.is_pattern.all()  # no unit contains two rows

@@ -167,7 +167,7 @@ class Config:
         "int or 'auto'",
         _whole_or("auto", at_least=0, at_most=1_000_000),
         "Training rows that each member keeps in the model; the distance from the nearest of them "
-        "is part of the score. 'auto' means as many as have 9,000 cells, from 250 to 2,000.",
+        "is part of the score. 'auto' means as many as have 36,000 cells, from 250 to 4,000.",
         "0 if no training rows may be stored; the detector is then a little less accurate.",
     )
     epochs: int | str = _setting(
@@ -175,7 +175,7 @@ class Config:
         "int or 'auto'",
         _whole_or("auto"),
         "Passes over the training rows; 'auto' means about 1,500 steps up to 4,000 rows, and up to "
-        "4,000 steps for more, half as many for more than 300 features, and at most 400 passes.",
+        "4,000 steps for more, half as many for more than 300 features, and at most 100 passes.",
         "Raise it when a warning says that the loss did not fall or the intervals did not move.",
     )
     learning_rate: float = _setting(
@@ -214,7 +214,7 @@ class Config:
         "Raise it when a warning says that the intervals hardly moved.",
     )
     coverage_weight: float = _setting(
-        0.05,
+        0.02,
         "float",
         partial(check_real, at_least=0.0),
         "Weight of the loss term that fits intervals tightly around the rows of their boxes (λ).",
@@ -292,10 +292,8 @@ class Config:
             batch_size = 64 if n_rows <= 10_000 else 256
         if epochs == "auto":
             steps_per_epoch = -(-n_trained // int(batch_size))
-            steps = _FEW_STEPS * math.sqrt(max(n_trained / _FEW_ROWS, 1.0))
-            steps = min(steps, _MANY_STEPS) / (2 if n_features > _MANY_FEATURES else 1)
-            epochs = round(steps / steps_per_epoch)
-            epochs = min(max(epochs, 1), _MAX_EPOCHS)
+            epochs = round(usual_steps(n_trained, n_features) / steps_per_epoch)
+            epochs = min(max(epochs, 1), MAX_EPOCHS)
         return replace(self, batch_size=batch_size, epochs=epochs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -311,11 +309,17 @@ class Config:
 # What a row costs at scoring bounds both; small tables gain most from more members.
 _MEMBERS, _MEMBERS_OF_SMALL_TABLES, SMALL_TABLE = 3, 5, 2_000
 _ENOUGH_TO_HOLD_OUT = 5_000  # rows or groups, from which holding some out costs no accuracy
-_KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 9_000, 250, 2_000
+_KEPT_CELLS, _FEWEST_KEPT, _MOST_KEPT = 36_000, 250, 4_000
 # More steps hardly improve the accuracy of the recommended configuration (docs/recommended.md).
 _FEW_STEPS, _FEW_ROWS, _MANY_STEPS = 1_500, 4_000, 4_000
 _MANY_FEATURES = 300  # a step takes time in proportion to the features
-_MAX_EPOCHS = 400
+MAX_EPOCHS = 100  # small tables are not learned by heart
+
+
+def usual_steps(n_trained: int, n_features: int = 1) -> float:
+    """Training steps for so many rows and features, if the epochs do not limit them."""
+    steps = _FEW_STEPS * math.sqrt(max(n_trained / _FEW_ROWS, 1.0))
+    return min(steps, _MANY_STEPS) / (2 if n_features > _MANY_FEATURES else 1)
 
 
 def paper_batch_size(n_rows: int) -> int:

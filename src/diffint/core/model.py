@@ -65,7 +65,7 @@ class Member(Immutable):
         trained without them.
     kept_rows: (kept, features) training rows, scaled and times `kept_weight`; rows
         are compared with the nearest of them. Empty if the configuration keeps none.
-    kept_weight: (features,) 1 / √(standard deviation) of each scaled feature.
+    kept_weight: (features,) of differences from kept rows; all 1 in models that are fitted now.
     distance_weight: how much the distance from the nearest kept row counts beside the error.
     missing_error: (features,) what a missing cell counts as an error; 0 if missing cells are
         ignored.
@@ -123,14 +123,27 @@ class Member(Immutable):
         return np.float32(self.box_scale) * self.half_width
 
     @property
+    def box_center(self) -> Array32:
+        """(units, features)"""
+        return box_centers(self.scaler, self.center)
+
+    @property
     def box_lower(self) -> Array32:
         """(units, features)"""
-        return self.center - self.box_half_width
+        return self.box_center - self.box_half_width
 
     @property
     def box_upper(self) -> Array32:
         """(units, features)"""
-        return self.center + self.box_half_width
+        return self.box_center + self.box_half_width
+
+
+def box_centers(scaler: Scaler, center: Array32) -> Array32:
+    """Centers of the boxes of units with these centers. center: (units, features) → the same
+
+    Every box contains the value of a constant feature: training does not see where its interval is.
+    """
+    return np.where(scaler.is_constant, scaler.lower, center).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ def _drawn_rows(member: Member, rng: np.random.Generator, n_members: int) -> Arr
     weight = np.where(member.is_pattern, member.box_rows + 1.0, 0.0)
     unit = rng.choice(len(weight), size=_DRAWN_ROWS // n_members, p=weight / weight.sum())
     place = rng.uniform(-1.0, 1.0, size=(len(unit), member.center.shape[1]))
-    scaled = member.center[unit] + place * member.box_half_width[unit]
+    scaled = member.box_center[unit] + place * member.box_half_width[unit]
     return member.scaler.to_original(np.clip(scaled, member.scaler.lower, member.scaler.upper))
 
 

@@ -115,30 +115,33 @@ def find_boxes(
     unclipped: Array,
     center: Array,
     half_width: Array,
+    box_center: Array,
     temperature: float,
     coverage: float,
 ) -> Boxes:
     """Find the patterns among the units, and scale the boxes to cover the left-out rows.
 
-    The boxes are scaled twice. The first time, rows are matched to all units; a unit whose box then
-    contains at least two of the counted rows is a pattern, and if there is none, every unit is one.
-    The second time, rows are matched to the patterns only. This changes the scale a little, so the
-    final box of a pattern may contain fewer than two rows.
+    The boxes are scaled at least twice. The first time, rows are matched to all units; a unit whose
+    box then contains at least two of the counted rows is a pattern, and if there is none, every
+    unit is one. The second time, rows are matched to the patterns only. This changes the scale a
+    little; it is repeated without patterns whose final box contains no row.
 
     rows: (rows, features) to count; clipped, unclipped: (rows, features) to be covered; center,
-    half_width: (units, features); all scaled. coverage: share of rows to cover.
+    half_width, box_center: (units, features), of the intervals and of the boxes; all scaled.
+    coverage: share of rows to cover.
     """
     lower, upper = center - half_width, center + half_width
-    allowed = np.ones(len(center), dtype=bool)
+    allowed, fewest = np.ones(len(center), dtype=bool), _FEWEST_ROWS
     while True:
         unit = nearest_units(clipped, lower, upper, temperature, allowed)
-        scale = covering_scale(center_distances(unclipped, unit, center, half_width), coverage)
+        scale = covering_scale(center_distances(unclipped, unit, box_center, half_width), coverage)
         reach = np.float32(scale) * half_width
-        counts = count_peers(rows, center - reach, center + reach)
-        fitting = counts.inside >= _FEWEST_ROWS
-        if not allowed.all() or not fitting.any() or fitting.all():
-            return Boxes(allowed, scale, center - reach, center + reach, counts)
-        allowed = fitting  # repeat once, matching rows to these units only
+        box_lower, box_upper = box_center - reach, box_center + reach
+        counts = count_peers(rows, box_lower, box_upper)
+        fitting = allowed & (counts.inside >= fewest)
+        if not fitting.any() or fitting.sum() == allowed.sum():
+            return Boxes(allowed, scale, box_lower, box_upper, counts)
+        allowed, fewest = fitting, 1  # repeat, matching rows to these units only
 
 
 def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ..core.associations import Associations
 from ..core.config import Config
-from ..core.model import Member
+from ..core.model import Member, box_centers
 from ..core.scaling import Scaler
 from ..engine.interface import TrainedMember, TrainingRun
 from ..explain.importance import member_importance
 from .boxes import coverages, find_boxes, joint_coverages, mean_memberships
 from .sampling import Rows, at_most
-from .score_parts import Kept, keep_rows, n_kept, weigh_parts
+from .score_parts import keep_rows, n_kept, weigh_parts
 from .unit_matching import stabilities
 
 _COUNTED_ROWS = 20_000  # largest sample in which rows inside boxes are counted, to find patterns
@@ -82,7 +82,7 @@ def _measure_member(
     scaler: Scaler,
     result: TrainedMember,
     stability: NDArray[np.float32],
-    kept: Kept,
+    kept: NDArray[np.float32],
     associations: Associations,
     *,
     rows: NDArray[np.float32],
@@ -107,6 +107,7 @@ def _measure_member(
         measured,
         center,
         half_width,
+        box_centers(scaler, center),
         config.temperature,
         config.box_coverage,
     )
@@ -132,11 +133,11 @@ def _measure_member(
         joint_coverage=np.empty((len(center), 0), dtype=np.float32),
         coverage_rows=len(measured),
         coverage_held_out=held_out,
-        kept_rows=kept.rows,
-        kept_weight=kept.weight,
+        kept_rows=kept,
+        kept_weight=np.ones(kept.shape[1], dtype=np.float32),
         distance_weight=0.0,
-        missing_error=np.zeros(len(kept.weight)),
-        missing_surprise=np.zeros(len(kept.weight)),
+        missing_error=np.zeros(kept.shape[1]),
+        missing_surprise=np.zeros(kept.shape[1]),
         associations=associations,
         history=result.history,
         center_movement=float(np.abs(center - result.start.center).mean()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from ..core.scaling import Scaler
 from ..score.prepared import PreparedMembers
 from .sampling import Rows, at_most
 
-_LARGEST_WEIGHT = 1e6  # of a nearly constant feature, or of distances that are nearly all 0
+_LARGEST_WEIGHT = 1e6  # of distances that are nearly all 0
 _MEASURED_ROWS = 10_000  # largest sample on which the weights are measured
 _HIGH, _MIDDLE = 0.9, 0.5  # quantiles whose difference is the spread of a part
 _GROUP_ROWS = 16
@@ -28,16 +28,6 @@ _COMMONLY_NEW, _LEAST_NEW = 0.05, 1e-4  # share of rows with a value of their ow
 _LEAST_SURPRISE = 0.1  # nats, where hardly any value surprises
 _FEW = 0.95  # of the scores that are not high
 _RARE_SCORE, _MARGIN = 0.995, 2.0  # a row without values exceeds this quantile by this factor
-
-
-class Kept(NamedTuple):
-    """Training rows that a member keeps.
-
-    rows: (kept, features) scaled and weighted; weight: (features,) 1 / √(standard deviation).
-    """
-
-    rows: NDArray[np.float32]
-    weight: NDArray[np.float32]
 
 
 def n_kept(config: Config, train: list[Rows], left_out: list[Rows]) -> int:
@@ -59,29 +49,22 @@ def keep_rows(
     config: Config,
     count: int,
     rng: np.random.Generator,
-) -> Kept:
-    """Choose the rows that a member keeps.
+) -> NDArray[np.float32]:
+    """Choose the rows that a member keeps. → (kept, features) scaled
 
     x: (rows, features) in original units; train: the member's rows; scaled: (train rows, features)
     the same rows, scaled. A missing cell of a kept row gets the median of the feature.
     """
-    weight = np.ones(x.shape[1], dtype=np.float32)
     if count == 0:
-        return Kept(np.empty((0, x.shape[1]), dtype=np.float32), weight)
+        return np.empty((0, x.shape[1]), dtype=np.float32)
     seen = scaler.seen
-    deviation = np.nanstd(scaled[:, seen], axis=0, dtype=np.float64)
-    # The root: between counting all differences alike and counting them in standard deviations,
-    # which would make a feature that hardly ever moves count for more than all others.
-    deviation = np.where(deviation > 0, np.maximum(deviation, 1 / _LARGEST_WEIGHT), 1.0)
-    weight[seen] = 1.0 / np.sqrt(deviation)
     rows = scaler.target(x[np.sort(at_most(train, count, rng))], config.error)
     missing = np.isnan(rows)
     if missing.any():
         middle = np.zeros(x.shape[1], dtype=np.float32)
         middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
         rows = np.where(missing, middle, rows)
-    rows = rows * weight
-    return Kept(rows[_near_each_other(rows)], weight)
+    return rows[_near_each_other(rows)]
 
 
 def _near_each_other(rows: NDArray[np.float32]) -> NDArray[np.intp]:

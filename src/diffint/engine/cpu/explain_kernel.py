@@ -46,6 +46,7 @@ from .score_layout import (
 from .score_row_loops import smallest_product
 from .score_scaling import (
     back_along_curve,
+    borrowed,
     doubles_at,
     read_tile,
     scale_curves,
@@ -86,6 +87,9 @@ def explain_rows(
     median_member: (rows,) int64, the member whose pattern is reported;
     excess: (rows, features) float32.
     """
+    floats, doubles, places = borrowed(floats), borrowed(doubles), borrowed(places)
+    excluded, scratch = borrowed(excluded), borrowed(scratch)
+    exponents, wide = borrowed(exponents), borrowed(wide)
     features, units, cells = places[FEATURES], places[UNITS], places[CELLS]
     x = carray(doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])

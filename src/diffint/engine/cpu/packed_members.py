@@ -23,7 +23,8 @@ from .row_blocks import run_row_blocks
 from .score_tiles import BOUNDED_ROWS, DISTANCE_ROWS, SUM_ROWS
 
 _FIRST_FLOAT = 16  # members start here; floats[0] is the bound on 1/membership
-_FAR = np.float32(1e30)
+_FAR = 1e30
+_CACHE_LINE = 64  # bytes
 _NO_FLOATS = np.empty((0, 0), dtype=np.float32)
 _NO_DOUBLES = np.empty((0, 0))
 
@@ -111,8 +112,8 @@ class PackedMembers:
             score_layout.BOX_HALF_WIDTH: (n_units, n_features),
             score_layout.KEPT: (kept_groups * n_features, LANES),
             score_layout.KEPT_WEIGHT: (1, outputs),
-            score_layout.GROUP_LOW: (blocks * n_features, LANES),
-            score_layout.GROUP_HIGH: (blocks * n_features, LANES),
+            score_layout.GROUP_MIDDLE: (blocks * n_features, LANES),
+            score_layout.GROUP_HALF: (blocks * n_features, LANES),
         }
         places[score_layout.FIRST_FLOAT] = _FIRST_FLOAT
         places[score_layout.FLOATS] = self._lay_out(self._shapes)
@@ -146,13 +147,13 @@ class PackedMembers:
                     score_layout.EXPONENT: (rows, units),
                     score_layout.MASK: (rows, outputs),
                     score_layout.NEAREST: (1, LANES),
-                    score_layout.CANDIDATES: (1, kept_groups + 1),
+                    score_layout.CANDIDATES: (1, kept_groups),
                 }
             ),
         )
 
-        self._floats = np.zeros(
-            _FIRST_FLOAT + len(members) * places[score_layout.FLOATS], np.float32
+        self._floats = _aligned_zeros(
+            int(_FIRST_FLOAT + len(members) * places[score_layout.FLOATS]), np.float32
         )
         self._floats[0] = 1.0 / MEMBERSHIP_FLOOR
         self._doubles = np.zeros(1 + n_features + len(members) * places[score_layout.DOUBLES])
@@ -198,6 +199,7 @@ class PackedMembers:
             intervals.unit_exponentials(
                 *bounds, float(temperature), p[:count], q[:count], c[:count]
             )
+        middle, half = _boxes_of_groups(member.kept_rows)
         for place, array in (
             (score_layout.HIDDEN_WEIGHT, decoder.hidden_weight),
             (score_layout.HIDDEN_BIAS, decoder.hidden_bias[None]),
@@ -207,12 +209,12 @@ class PackedMembers:
             (score_layout.OUTPUT_BIAS, decoder.output_bias[None]),
             (score_layout.BOX_LOWER, member.box_lower),
             (score_layout.BOX_UPPER, member.box_upper),
-            (score_layout.CENTER, member.center),
+            (score_layout.CENTER, member.box_center),
             (score_layout.BOX_HALF_WIDTH, member.box_half_width),
             (score_layout.KEPT_WEIGHT, member.kept_weight[None]),
             (score_layout.KEPT, _in_groups(member.kept_rows)),
-            (score_layout.GROUP_LOW, _in_groups(_of_groups(np.minimum, member.kept_rows))),
-            (score_layout.GROUP_HIGH, _in_groups(_of_groups(np.maximum, member.kept_rows))),
+            (score_layout.GROUP_MIDDLE, _in_groups(middle)),
+            (score_layout.GROUP_HALF, _in_groups(half, padding=0.0)),
         ):
             part(place)[: array.shape[0], : array.shape[1]] = array
 
@@ -401,8 +403,8 @@ class PackedMembers:
         floats, exponents = self._scratch_sizes
         cells = int(places[score_layout.CELLS])
         scratch = _Scratch(
-            np.zeros(floats, dtype=np.float32),
-            np.zeros(exponents, dtype=np.int32),
+            _aligned_zeros(floats, np.float32),
+            _aligned_zeros(exponents, np.int32),
             np.full(rows * (cells + self.n_members), np.nan),
         )
         # Padding cells are missing; nothing overwrites them.
@@ -413,15 +415,33 @@ class PackedMembers:
         return scratch
 
 
-def _in_groups(kept: NDArray[np.float32]) -> NDArray[np.float32]:
+def _aligned_zeros(size: int, kind: type[Any]) -> NDArray[Any]:
+    """A vector of zeros that starts at a cache line: vectors within it do not cross two of them."""
+    n_bytes = size * np.dtype(kind).itemsize
+    raw = np.zeros(n_bytes + _CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % _CACHE_LINE
+    return raw[start : start + n_bytes].view(kind)
+
+
+def _in_groups(kept: NDArray[np.float32], padding: float = _FAR) -> NDArray[np.float32]:
     """Rows (rows, features) as (groups · features, LANES), padded with rows that are far."""
     n_rows, n_features = kept.shape
-    padded = np.full((intervals.padded(n_rows), n_features), _FAR, dtype=np.float32)
+    padded = np.full((intervals.padded(n_rows), n_features), padding, dtype=np.float32)
     padded[:n_rows] = kept
     groups = padded.reshape(-1, LANES, n_features).transpose(0, 2, 1)
     return groups.reshape(-1, LANES)
 
 
-def _of_groups(extreme: np.ufunc, kept: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The least or largest values of each group of LANES rows. → (groups, features)"""
-    return np.asarray(extreme.reduceat(kept, np.arange(0, len(kept), LANES), axis=0))
+def _boxes_of_groups(
+    kept: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Middles and half-widths of boxes around groups of LANES rows. → (groups, features) each
+
+    A little too wide: also after rounding, a row is not farther from a group's rows than from its
+    box. The distance of a row inside is exactly 0.
+    """
+    starts = np.arange(0, len(kept), LANES)
+    low, high = (extreme.reduceat(kept, starts, axis=0) for extreme in (np.minimum, np.maximum))
+    middle = low / 2 + high / 2
+    half = np.maximum(high - middle, middle - low) * np.float32(1 + 4e-7)
+    return np.asarray(middle, dtype=np.float32), np.asarray(half, dtype=np.float32)

@@ -15,8 +15,8 @@ from .score_layout import (
     CANDIDATES,
     CELLS,
     FEATURES,
-    GROUP_HIGH,
-    GROUP_LOW,
+    GROUP_HALF,
+    GROUP_MIDDLE,
     ITEM,
     KEPT,
     KEPT_GROUPS,
@@ -28,7 +28,7 @@ from .score_layout import (
     TARGET,
     WEIGHTED,
 )
-from .score_tiles import DISTANCE_ROWS, bound_groups, find_nearer
+from .score_tiles import DISTANCE_ROWS, bound_groups, find_nearer, least_of, list_within
 
 _ROUNDED_UP = np.float32(1 - 1e-4)  # more than the rounding of a bound
 _FAR = np.float32(np.inf)
@@ -52,16 +52,15 @@ def find_nearest(floats, member, places, rows, scratch, exponents):
                 scratch.ctypes.data + (places[WEIGHTED] + b * cells) * ITEM,
                 exponents.ctypes.data + (places[MASK] + b * cells) * ITEM,
                 cells * ITEM,
-                ends + places[GROUP_LOW] * ITEM,
-                ends + places[GROUP_HIGH] * ITEM,
+                ends + places[GROUP_MIDDLE] * ITEM,
+                ends + places[GROUP_HALF] * ITEM,
                 features,
                 scratch.ctypes.data + (places[BOUND] + (b * blocks + block) * LANES) * ITEM,
                 blocks * LANES * ITEM,
             )
     for b in range(rows):
-        start = places[BOUND] + b * blocks * LANES
-        bounds = scratch[start : start + groups]
-        nearest = _nearest_of_one(floats, member, places, b, bounds, scratch, exponents)
+        bounds = scratch.ctypes.data + (places[BOUND] + b * blocks * LANES) * ITEM
+        nearest = _nearest_of_one(floats, member, places, b, bounds, blocks, scratch, exponents)
         group, lane = nearest // LANES, nearest % LANES
         kept = floats[member + places[KEPT] + group * features * LANES + lane :]
         nearest_row = scratch[places[NEAREST_ROW] + b * cells :]
@@ -85,29 +84,23 @@ def _weigh(floats, member, places, b, scratch, exponents):
 
 
 @compiled
-def _nearest_of_one(floats, member, places, b, bounds, scratch, exponents):
+def _nearest_of_one(floats, member, places, b, bounds, vectors, scratch, exponents):
     """Index of the kept row nearest to row b of the tile, the first of several.
 
-    bounds: (groups,) the row's distances from the boxes around the groups.
+    bounds: address of the row's distances from the boxes around the groups, in vectors. The row's
+    distance from the group whose box is nearest rules out most others.
     """
-    groups = bounds.shape[0]
+    groups = places[KEPT_GROUPS]
     candidates = exponents[places[CANDIDATES] : places[CANDIDATES] + groups + 1]
     smallest = scratch[places[SMALLEST] : places[SMALLEST] + LANES]
     nearest = exponents[places[NEAREST] : places[NEAREST] + LANES]
     for i in range(LANES):
         smallest[i] = _FAR
         nearest[i] = np.int32(0)
-    least, first = bounds[0], 0
-    for group in range(1, groups):
-        nearer = bounds[group] < least
-        least = bounds[group] if nearer else least
-        first = group if nearer else first
+    first = least_of(bounds, vectors)
     candidates[0] = np.int32(first)
     distance = _compare(floats, member, places, b, 1, scratch, exponents)
-    count = 0
-    for group in range(groups):  # without branches, which could not be predicted
-        candidates[count] = np.int32(group)
-        count += bounds[group] * _ROUNDED_UP <= distance and group != first
+    count = list_within(bounds, groups, distance / _ROUNDED_UP, candidates.ctypes.data)
     distance = _compare(floats, member, places, b, count, scratch, exponents)
     index = np.int64(groups) * LANES
     for i in range(LANES):

@@ -20,6 +20,7 @@ from .score_encoding import box_products, set_codes, set_exponentials
 from .score_layout import (
     ALL_SURPRISE,
     CELLS,
+    CHUNK_ROWS,
     CODE,
     COUNTED,
     DISTANCE_WEIGHT,
@@ -47,7 +48,7 @@ from .score_layout import (
     WEIGHTED,
 )
 from .score_row_loops import total_error
-from .score_scaling import doubles_at, read_tile, scale_tile
+from .score_scaling import borrowed, doubles_at, read_tile, scale_tile
 
 _LN2 = np.float32(0.6931471805599453)
 
@@ -83,73 +84,77 @@ def score_rows(
     reconstructions: (members · rows, features) float32, scaled, one member after the other;
     logs: (rows, units) float32, the log box memberships of the last member.
     """
+    floats, doubles, places = borrowed(floats), borrowed(doubles), borrowed(places)
+    scratch, exponents, wide = borrowed(scratch), borrowed(exponents), borrowed(wide)
     features, cells, outputs = places[FEATURES], places[CELLS], places[OUTPUTS]
     x = carray(doubles_at(x_address), (n_rows, features))
     inverse = np.float32(doubles[0])
     members = np.float64(last_member - first_member)
     unclipped, signals = places[UNCLIPPED] != 0, places[MISSING_COUNTS] != 0
     mode = flush_tiny_numbers()
-    for start in range(0, n_rows, TILE_ROWS):
-        rows = min(TILE_ROWS, n_rows - start)
-        row = first_row + start
-        read_tile(x, start, rows, cells, wide)
-        for b in range(rows):
-            scores[row + b] = 0.0
+    for chunk in range(0, n_rows, CHUNK_ROWS):
+        last = min(chunk + CHUNK_ROWS, n_rows)
+        for i in range(first_row + chunk, first_row + last):
+            scores[i] = 0.0
         if parts.shape[0] > 0:
-            for b in range(rows):
+            for i in range(first_row + chunk, first_row + last):
                 for j in range(features):
-                    parts[row + b, j] = 0.0
+                    parts[i, j] = 0.0
         for m in range(first_member, last_member):
             member = places[FIRST_FLOAT] + m * places[FLOATS]
-            set_float_mode(mode)  # columns of tiny values must be scaled exactly
-            missing = scale_tile(wide, rows, doubles, m, places, unclipped, scratch)
-            flush_tiny_numbers()
-            set_exponentials(places, inverse, rows, scratch)
-            box_products(floats, member, places, inverse, rows, missing, scratch, exponents)
-            if logs.shape[0] > 0:
-                _write_logs(places, row, rows, scratch, exponents, logs)
-            set_codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
-            decode(floats, member, places, places[CODE], rows, scratch, exponents)
             single = places[FIRST_DOUBLE] + m * places[DOUBLES] + N_DOUBLES * cells
             weight = doubles[single + DISTANCE_WEIGHT]
             measures_distance = places[KEPT_GROUPS] > 0 and weight > 0.0
-            if measures_distance:
-                find_nearest(floats, member, places, rows, scratch, exponents)
-            for b in range(rows):
-                first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
-                target, output = scratch[first : first + features], scratch[at : at + features]
-                total = _distance(scratch, first, at, cells)
-                counted = doubles[single + COUNTED]
-                surprise = 0.0
-                if missing:
-                    surprise, n_missing = _missing_surprise(target, doubles, single, cells)
-                    if signals:
-                        for j in range(features):
-                            if target[j] != target[j]:
-                                total += _missing_part(doubles, single, cells, surprise, j)
-                    else:
-                        counted = np.float64(max(features - n_missing, 1))
-                first, at = places[WEIGHTED] + b * cells, places[NEAREST_ROW] + b * cells
+            for start in range(chunk, last, TILE_ROWS):
+                rows = min(TILE_ROWS, last - start)
+                row = first_row + start
+                read_tile(x, start, rows, cells, wide)
+                set_float_mode(mode)  # columns of tiny values must be scaled exactly
+                missing = scale_tile(wide, rows, doubles, m, places, unclipped, scratch)
+                flush_tiny_numbers()
+                set_exponentials(places, inverse, rows, scratch)
+                box_products(floats, member, places, inverse, rows, missing, scratch, exponents)
+                if logs.shape[0] > 0:
+                    _write_logs(places, row, rows, scratch, exponents, logs)
+                set_codes(places, places[CODE], places[EXPONENT], rows, scratch, exponents)
+                decode(floats, member, places, places[CODE], rows, scratch, exponents)
                 if measures_distance:
-                    total += weight * _distance(scratch, first, at, cells)
-                scores[row + b] += total / counted
-                if parts.shape[0] > 0:
-                    part = parts[row + b]
-                    for j in range(features):
-                        error = abs(np.float64(target[j]) - np.float64(output[j]))
-                        if measures_distance:
-                            apart = np.float64(scratch[first + j]) - np.float64(scratch[at + j])
-                            error += weight * abs(apart)
-                        if target[j] != target[j]:
-                            lost = _missing_part(doubles, single, cells, surprise, j)
-                            error = lost if signals else 0.0
-                        part[j] += error / counted / members
-                if reconstructions.shape[0] > 0:
-                    copied = reconstructions[(m - first_member) * scores.shape[0] + row + b]
-                    for j in range(features):
-                        copied[j] = output[j]
-        for b in range(rows):
-            scores[row + b] /= members
+                    find_nearest(floats, member, places, rows, scratch, exponents)
+                for b in range(rows):
+                    first, at = places[TARGET] + b * cells, places[OUTPUT] + b * outputs
+                    target, output = scratch[first : first + features], scratch[at : at + features]
+                    total = _distance(scratch, first, at, cells)
+                    counted = doubles[single + COUNTED]
+                    surprise = 0.0
+                    if missing:
+                        surprise, n_missing = _missing_surprise(target, doubles, single, cells)
+                        if signals:
+                            for j in range(features):
+                                if target[j] != target[j]:
+                                    total += _missing_part(doubles, single, cells, surprise, j)
+                        else:
+                            counted = np.float64(max(features - n_missing, 1))
+                    first, at = places[WEIGHTED] + b * cells, places[NEAREST_ROW] + b * cells
+                    if measures_distance:
+                        total += weight * _distance(scratch, first, at, cells)
+                    scores[row + b] += total / counted
+                    if parts.shape[0] > 0:
+                        part = parts[row + b]
+                        for j in range(features):
+                            error = abs(np.float64(target[j]) - np.float64(output[j]))
+                            if measures_distance:
+                                apart = np.float64(scratch[first + j]) - np.float64(scratch[at + j])
+                                error += weight * abs(apart)
+                            if target[j] != target[j]:
+                                lost = _missing_part(doubles, single, cells, surprise, j)
+                                error = lost if signals else 0.0
+                            part[j] += error / counted / members
+                    if reconstructions.shape[0] > 0:
+                        copied = reconstructions[(m - first_member) * scores.shape[0] + row + b]
+                        for j in range(features):
+                            copied[j] = output[j]
+        for i in range(first_row + chunk, first_row + last):
+            scores[i] /= members
     set_float_mode(mode)
 
 

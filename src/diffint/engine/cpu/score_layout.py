@@ -16,9 +16,10 @@ import numpy as np
 
 from ...core.scaling.curves import MOST_KNOTS
 
-# Rows go through in tiles: everything about a tile stays in the second-level cache while all
-# members are applied to it.
+# Rows go through in tiles: everything about a tile stays in the second-level cache while a member
+# is applied to it, and so do the parameters of the member while it is applied to a chunk of rows.
 TILE_ROWS = 32
+CHUNK_ROWS = 512
 DECODED_ROWS = 8  # rows of a tile that share one list of units to decode
 
 # Sizes and flags. UNITS, HIDDEN, OUTPUTS and CELLS (features) are padded.
@@ -42,7 +43,7 @@ KEPT_GROUPS, MISSING_COUNTS, KEPT, KEPT_WEIGHT = 42, 43, 44, 45
 WEIGHTED, SMALLEST, MASK, NEAREST = 46, 47, 48, 49
 # Boxes around the groups, in blocks of LANES groups; distances of the rows from the boxes; groups
 # to compare a row with; the nearest rows.
-GROUP_LOW, GROUP_HIGH, BOUND, CANDIDATES, NEAREST_ROW = 50, 51, 52, 53, 54
+GROUP_MIDDLE, GROUP_HALF, BOUND, CANDIDATES, NEAREST_ROW = 50, 51, 52, 53, 54
 N_PLACES = 55
 
 # Starts within a member's float64 parameters, in multiples of CELLS.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -48,6 +49,23 @@ def doubles_at(_typing: Any, _address: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(kind))
 
     return kind(types.int64), generate
+
+
+@intrinsic
+def borrowed(_typing: Any, array: Any) -> Any:
+    """The same array without an owner. The caller must keep the array itself.
+
+    Slices of an array with an owner count its references, for every row and by all threads, which
+    then wait for each other.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        found = context.make_array(array)(context, builder, arguments[0])
+        found.meminfo = ir.Constant(found.meminfo.type, None)
+        found.parent = ir.Constant(found.parent.type, None)
+        return found._getvalue()
+
+    return array(array), generate
 
 
 @compiled

@@ -228,8 +228,8 @@ def bound_groups(
     values: Any,
     masks: Any,
     cell_step: Any,
-    low: Any,
-    high: Any,
+    middle: Any,
+    half: Any,
     features: Any,
     bounds: Any,
     bound_step: Any,
@@ -237,11 +237,12 @@ def bound_groups(
     """Distances of DISTANCE_ROWS rows from LANES boxes, by the sum over features; 0 inside a box.
 
     values: float32 of the rows; masks: int32, all bits but the sign where there is a value, else 0;
-    low, high: addresses of the boxes' ends, (features, LANES) float32; bounds: (rows, LANES).
+    middle, half: addresses of the boxes' middles and half-widths, (features, LANES) float32;
+    bounds: (rows, LANES).
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        values, masks, cell_step, low, high, features, bounds, bound_step = arguments
+        values, masks, cell_step, middle, half, features, bounds, bound_step = arguments
         emit = VectorBuilder(builder)
         rows = range(DISTANCE_ROWS)
         value_rows = [emit.offset(values, cell_step, r) for r in rows]
@@ -249,16 +250,17 @@ def bound_groups(
         zero = constant(VECTOR, 0.0)
 
         def body(j: Any, sums: list[Any]) -> list[Any]:
-            lower, upper = (
-                emit.load(emit.offset(end, emit.number(LANES * ITEM), j)) for end in (low, high)
+            middles, halves = (
+                emit.load(emit.offset(part, emit.number(LANES * ITEM), j))
+                for part in (middle, half)
             )
             added = []
             for total, value_row, mask_row in zip(sums, value_rows, mask_rows, strict=True):
                 value = emit.load_splat(emit.offset(value_row, emit.number(ITEM), j))
-                outside = emit.maximum(builder.fsub(lower, value), builder.fsub(value, upper))
-                outside = emit.without_missing(
-                    emit.maximum(outside, zero), emit.offset(mask_row, emit.number(ITEM), j)
+                away = emit.without_missing(
+                    builder.fsub(value, middles), emit.offset(mask_row, emit.number(ITEM), j)
                 )
+                outside = emit.maximum(builder.fsub(away, halves), zero)
                 added.append(builder.fadd(total, outside))
             return added
 
@@ -268,6 +270,80 @@ def bound_groups(
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8), generate
+
+
+@intrinsic
+def least_of(_typing: Any, values: Any, vectors: Any) -> Any:
+    """Index of the least of `vectors` · LANES float32 at an address, the first of several."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, vectors = arguments
+        emit = VectorBuilder(builder)
+        lanes, step = ir.Constant(BITS, list(range(LANES))), constant(BITS, LANES)
+
+        def body(i: Any, found: list[Any]) -> list[Any]:
+            least, index, here = found
+            value = emit.load(emit.offset(values, emit.number(LANES * ITEM), i))
+            nearer = builder.fcmp_ordered("<", value, least)
+            return [
+                builder.select(nearer, value, least),
+                builder.select(nearer, here, index),
+                builder.add(here, step),
+            ]
+
+        start = [constant(VECTOR, float("inf")), constant(BITS, 0), lanes]
+        least, index, _ = loop(builder, vectors, start, body)
+        smallest = splat(builder, fold(builder, least, emit.minimum), VECTOR)
+        is_least = builder.fcmp_ordered("==", least, smallest)
+        index = builder.select(is_least, index, constant(BITS, 0x7FFFFFFF))
+
+        def first(a: Any, b: Any) -> Any:
+            return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+        return builder.sext(fold(builder, index, first), INT)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def list_within(_typing: Any, values: Any, count: Any, limit: Any, listed: Any) -> Any:
+    """List the indices of values that are not above a limit, in order. → their number
+
+    values: address of `count` float32, padded to whole vectors; limit: float32; listed: address for
+    int32.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, count, limit, listed = arguments
+        emit = VectorBuilder(builder)
+        limits = splat(builder, limit, VECTOR)
+        lanes, most = emit.number(LANES), emit.number((1 << LANES) - 1)
+        vectors = builder.sdiv(builder.add(count, emit.number(LANES - 1)), lanes)
+        item, number = emit.number(ITEM), ir.IntType(32)
+
+        def body(i: Any, written: list[Any]) -> list[Any]:
+            value = emit.load(emit.offset(values, emit.number(LANES * ITEM), i))
+            near = builder.fcmp_ordered("<=", value, limits)
+            bits = builder.zext(builder.bitcast(near, ir.IntType(LANES)), INT)
+            first = builder.mul(i, lanes)
+            left = builder.sub(count, first)  # values from here on; the others are padding
+            is_whole = builder.icmp_signed(">=", left, lanes)
+            shift = builder.select(is_whole, emit.number(0), builder.sub(lanes, left))
+            bits = builder.and_(bits, builder.lshr(most, shift))
+
+            def write(_: Any, state: list[Any]) -> list[Any]:
+                some, written = state
+                place = builder.cttz(some, ir.Constant(ir.IntType(1), 0))
+                index = builder.trunc(builder.add(first, place), number)
+                builder.store(index, emit.pointer(emit.offset(listed, item, written), number))
+                rest = builder.and_(some, builder.sub(some, emit.number(1)))
+                return [rest, builder.add(written, emit.number(1))]
+
+            return [loop(builder, builder.ctpop(bits), [bits, written[0]], write)[1]]
+
+        return loop(builder, vectors, [emit.number(0)], body)[0]
+
+    return types.int64(types.int64, types.int64, types.float32, types.int64), generate
 
 
 @intrinsic

@@ -54,10 +54,11 @@ def train_members(
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
     """Train every run, up to `n_jobs` at a time; the results do not depend on `n_jobs`."""
-    # With enough threads all members train in parallel, and spare threads are shared among them.
-    # Otherwise members train one after the other, each with all threads.
-    in_parallel = len(runs) if n_jobs >= len(runs) else 1
-    threads = max(1, min(n_jobs // in_parallel, _MOST_THREADS)) if hasattr(os, "fork") else 1
+    # As many members as there are threads train at the same time, each with one thread, which need
+    # not wait for another. The threads are shared among the members that are left.
+    n_last = len(runs) % n_jobs if n_jobs < len(runs) else len(runs)
+    n_first = len(runs) - n_last
+    shared = max(1, min(n_jobs // max(n_last, 1), _MOST_THREADS)) if hasattr(os, "fork") else 1
     stop = threading.Event()
 
     def train(member: int) -> TrainedMember:
@@ -65,24 +66,36 @@ def train_members(
             if progress is not None:
                 progress(member, loss)
 
+        threads = 1 if member < n_first else shared
         return _train_member(runs[member], config, threads, stop, report)
 
-    if in_parallel == 1:
-        return [train(member) for member in range(len(runs))]
-    pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="diffint")
+    first = _at_the_same_time(train, range(n_first), n_jobs, stop)
+    return first + _at_the_same_time(train, range(n_first, len(runs)), n_last, stop)
+
+
+def _at_the_same_time(
+    train: Callable[[int], TrainedMember], members: range, at_once: int, stop: threading.Event
+) -> list[TrainedMember]:
+    """Train members, `at_once` at a time; after an error or an interrupt `stop` is set."""
+    if at_once <= 1:
+        return [train(member) for member in members]
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="diffint")
+    succeeded = False
     try:
-        futures = [pool.submit(train, member) for member in range(len(runs))]
+        futures = [pool.submit(train, member) for member in members]
         pending: set[Future[TrainedMember]] = set(futures)
         while pending:
             # With a timeout, because on some systems a wait cannot be interrupted.
             done, pending = wait(pending, timeout=0.2)
             for future in done:
                 future.result()  # raises the member's exception, if any
+        succeeded = True
         return [future.result() for future in futures]
     finally:
         # After an interrupt or an error the other members stop at their next call. Do not wait for
         # that (they may be compiling), so that the exception is raised at once.
-        stop.set()
+        if not succeeded:
+            stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
