@@ -181,6 +181,7 @@ def test_the_nearest_kept_row_is_found(n_features, n_kept):
     shuffled = replace(member, kept_rows=rng.permutation(member.kept_rows))
     rows = np.concatenate([x[:200], x[:50] * 10, rng.normal(size=(50, n_features)) * 1e4])
     rows[::3][rng.random(rows[::3].shape) < 0.3] = np.nan
+    rows[-1] = np.nan
     for kept in (member, shuffled):
         packed = PackedMembers(model.config, (replace(kept, distance_weight=1.0),))
         expected = score.member_parts(model.config, replace(kept, distance_weight=1.0), rows)

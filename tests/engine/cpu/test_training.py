@@ -103,11 +103,13 @@ def test_odd_sizes(rows, features, units):
     )
 
 
-def test_members_do_not_depend_on_other_members_or_threads():
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5, 11])
+def test_members_do_not_depend_on_other_members_or_threads(n_jobs):
     rows = make_rows(60, 4, 0.1)
-    runs = [TrainingRun(rows[i:], np.random.SeedSequence(i)) for i in range(3)]
+    runs = [TrainingRun(rows[i:], np.random.SeedSequence(i)) for i in range(5)]
     config = replace(SMALL, epochs=3)
-    together = train_members(runs, config, n_jobs=3)
+    together = train_members(runs, config, n_jobs=n_jobs)
+    assert len(together) == len(runs)
     for run, result in zip(runs, together, strict=True):
         alone = train_members([run], config)[0]
         np.testing.assert_array_equal(alone.parameters.center, result.parameters.center)
