@@ -37,7 +37,7 @@ def main() -> None:
     left.set_xticks([0.1, 0.2, 0.5, 1.0, 2.0], ["0.1", "0.2", "0.5", "1", "2"])
     left.yaxis.set_major_locator(MaxNLocator(integer=True))
     left.minorticks_off()
-    left.legend(frameon=False)
+    left.legend(frameon=False, loc="upper left", fontsize=9)
 
     why = detector.explain(table.x[test])
     worst = int(np.argmax(scores))
