@@ -312,6 +312,18 @@ class TestMatch:
             inside = detector.fit(rows).match(fresh)["inside"].mean()
             assert abs(inside - coverage) < 0.08
 
+    @pytest.mark.parametrize("scaling", ["none", "standard", "unit", "minmax", "adaptive"])
+    def test_a_constant_is_inside_every_box_and_nothing_else_is(self, scaling):
+        rows = make_rows(200, 4, seed=0)
+        rows[:, 1] = 3.0
+        settings = {"init": "gaussian", "n_units": 20, "epochs": 5, "n_members": 2}
+        detector = DiffInt(**settings, scaling=scaling, random_state=0).fit(rows)
+        frame = detector.explain(rows).to_frame()
+        assert (frame.loc[frame["value"] == 3.0, "side"] == "inside").all()
+        for other in (2.0, 4.0):
+            rows[:, 1] = other
+            assert not detector.match(rows)["inside"].any()
+
     def test_with_a_coverage_of_0_boxes_are_the_intervals(self, rows):
         detector = DiffInt(**QUICK, box_coverage=0.0).fit(rows)
         assert all(member.box_scale == 1.0 for member in detector.model_.members)

@@ -33,6 +33,7 @@ _SCORED = (
     *("center", "half_width", "kept_rows", "kept_weight", "distance_weight"),
     *("missing_error", "missing_surprise"),
 )
+_CONSTANT_HALF_WIDTH = np.float32(0.5)  # other values are at least 1 away, scaled
 # Settings that change neither scores nor thresholds: certificates hold whatever they are.
 _NOT_SCORED = frozenset({"importance"})
 _NO_ROWS = np.empty(0)
@@ -119,8 +120,9 @@ class Member(Immutable):
 
     @property
     def box_half_width(self) -> Array32:
-        """(units, features)"""
-        return np.float32(self.box_scale) * self.half_width
+        """(units, features); that of a constant feature contains no other value"""
+        half = np.float32(self.box_scale) * self.half_width
+        return np.where(self.scaler.is_constant, np.minimum(half, _CONSTANT_HALF_WIDTH), half)
 
     @property
     def box_center(self) -> Array32:

@@ -124,7 +124,7 @@ def find_boxes(
     The boxes are scaled at least twice. The first time, rows are matched to all units; a unit whose
     box then contains at least two of the counted rows is a pattern, and if there is none, every
     unit is one. The second time, rows are matched to the patterns only. This changes the scale a
-    little; it is repeated without patterns whose final box contains no row.
+    little; it is repeated without patterns whose final box contains no row, unless all are so.
 
     rows: (rows, features) to count; clipped, unclipped: (rows, features) to be covered; center,
     half_width, box_center: (units, features), of the intervals and of the boxes; all scaled.

@@ -30,7 +30,7 @@ from .score_layout import (
 )
 from .score_tiles import DISTANCE_ROWS, bound_groups, find_nearer, least_of, list_within
 
-_ROUNDED_UP = np.float32(1 - 1e-4)  # more than the rounding of a bound
+_MARGIN, _MARGIN_PER_FEATURE = 1e-4, 1.2e-7  # more than the rounding of a bound
 _FAR = np.float32(np.inf)
 _ALL_BUT_SIGN = np.int32(0x7FFFFFFF)
 
@@ -91,7 +91,7 @@ def _nearest_of_one(floats, member, places, b, bounds, vectors, scratch, exponen
     distance from the group whose box is nearest rules out most others.
     """
     groups = places[KEPT_GROUPS]
-    candidates = exponents[places[CANDIDATES] : places[CANDIDATES] + groups + 1]
+    candidates = exponents[places[CANDIDATES] : places[CANDIDATES] + groups]
     smallest = scratch[places[SMALLEST] : places[SMALLEST] + LANES]
     nearest = exponents[places[NEAREST] : places[NEAREST] + LANES]
     for i in range(LANES):
@@ -100,7 +100,8 @@ def _nearest_of_one(floats, member, places, b, bounds, vectors, scratch, exponen
     first = least_of(bounds, vectors)
     candidates[0] = np.int32(first)
     distance = _compare(floats, member, places, b, 1, scratch, exponents)
-    count = list_within(bounds, groups, distance / _ROUNDED_UP, candidates.ctypes.data)
+    limit = distance * np.float32(1.0 + _MARGIN + _MARGIN_PER_FEATURE * places[FEATURES])
+    count = list_within(bounds, groups, limit, candidates.ctypes.data)
     distance = _compare(floats, member, places, b, count, scratch, exponents)
     index = np.int64(groups) * LANES
     for i in range(LANES):
