@@ -437,8 +437,8 @@ def _boxes_of_groups(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Middles and half-widths of boxes around groups of LANES rows. → (groups, features) each
 
-    A little too wide: also after rounding, a row is not farther from a group's rows than from its
-    box. The distance of a row inside is exactly 0.
+    A little too wide: also after rounding, a row is not farther from the box of a group than from
+    the group's rows. The distance of a row inside is exactly 0.
     """
     starts = np.arange(0, len(kept), LANES)
     low, high = (extreme.reduceat(kept, starts, axis=0) for extreme in (np.minimum, np.maximum))
