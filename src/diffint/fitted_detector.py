@@ -268,7 +268,7 @@ class FittedDetector:
         max_conditions : int, default=5
             Largest number of conditions of a pattern, each on another feature.
         """
-        from .explain.pattern_set import find_patterns
+        from .explain.pattern_search import find_patterns
 
         return find_patterns(self.prepared, max_patterns, max_conditions, resolve_jobs(self.n_jobs))
 

@@ -41,7 +41,7 @@ def stored_rows(model: FittedModel) -> StoredRows:
             rows[np.isnan(rows[:, j]), j] = np.nanmedian(rows[:, j])
     else:
         rows = np.concatenate([_drawn_rows(m, rng, len(model.members)) for m in model.members])
-    rows = _as_in_training(model, rows)
+    rows = as_in_training(model, rows)
     return StoredRows(rows[rng.permutation(len(rows))], model.n_kept_rows > 0)
 
 
@@ -59,7 +59,7 @@ def kept_rows(model: FittedModel) -> Array:
         chosen = _once(np.round(scaled / _SAME + offset), member_of)
         rows, member_of = rows[chosen], member_of[chosen]
     smallest, largest = training_range(model.features)
-    return _as_in_training(model, _rounded(rows, last_digit(rows, largest - smallest)))
+    return as_in_training(model, _rounded(rows, last_digit(rows, largest - smallest)))
 
 
 def _once(rounded: Array, member_of: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -112,7 +112,7 @@ def _drawn_rows(member: Member, rng: np.random.Generator, n_members: int) -> Arr
     return member.scaler.to_original(np.clip(scaled, member.scaler.lower, member.scaler.upper))
 
 
-def _as_in_training(model: FittedModel, rows: Array) -> Array:
+def as_in_training(model: FittedModel, rows: Array) -> Array:
     """Whole numbers where the feature has them: a scaled value is not exact."""
     whole = model.features.whole.copy()
     whole[list(model.categories)] = True
@@ -122,18 +122,16 @@ def _as_in_training(model: FittedModel, rows: Array) -> Array:
     return rows
 
 
-def artificial_rows(
-    model: FittedModel, rows: Array, count: int, seed: int, kinds: int = 3
-) -> Array:
+def artificial_rows(model: FittedModel, rows: Array, count: int, seed: int) -> Array:
     """Rows made from training rows, some of which are anomalies; the score tells which. (count, d)
 
-    There are up to three kinds, equally many of each: some cells are those of other rows; the row
+    There are three kinds, equally many of each: some cells are those of other rows; the row
     lies half-way between two rows; some cells have any value of the range, or a little beyond it.
     """
     rng = np.random.default_rng(seed)
     n_rows, n_features = rows.shape
     base = rows[rng.integers(n_rows, size=count)]
-    kind = rng.integers(kinds, size=(count, 1))
+    kind = rng.integers(3, size=(count, 1))
     replaced = rng.random((count, n_features)) < rng.choice(_SHARES, size=(count, 1))
     replaced[np.arange(count), rng.integers(n_features, size=count)] = True
     others = rows[rng.integers(n_rows, size=(count, n_features)), np.arange(n_features)]
@@ -146,7 +144,7 @@ def artificial_rows(
         np.where(replaced, others, base),
         np.where(kind == 1, middle, np.where(replaced, anywhere, base)),
     )
-    return _as_in_training(model, made)
+    return as_in_training(model, made)
 
 
 def unit_centers(model: FittedModel) -> Array:
