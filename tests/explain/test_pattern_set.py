@@ -217,3 +217,45 @@ def test_the_picture_names_the_features(orders):
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert len(labels) == orders.has_condition.any(axis=0).sum()
     assert len(figure.axes[0].get_xticklabels()) == len(orders)
+
+
+@pytest.mark.parametrize("n_rows", [12, 31, 60])
+def test_few_rows_still_measure(n_rows):
+    """A set of few rows covers new rows too, and says what it was measured on."""
+    patterns = DiffInt(**QUICK).fit(planted(n_rows)).patterns()
+    assert patterns.n_measured >= min(12, n_rows // 2)
+    assert patterns.covers(planted(500, seed=1)).mean() > 0.5
+
+
+def test_every_pattern_has_rows_and_ranges_of_the_table(rectangles, orders):
+    rows = planted()
+    assert (rectangles.inside(rows).sum(axis=0) >= 3).all()
+    assert np.nanmin(rectangles.lower) >= 0
+    assert np.nanmax(rectangles.upper) <= 100.5
+    assert (orders.inside(make_orders()).sum(axis=0) >= 3).all()
+    counts = orders.to_frame().query("feature == 'count'")
+    assert (counts["lower"] >= 0).all()
+
+
+def test_conditions_that_fewest_rows_meet_come_first(rectangles):
+    rows = planted()
+    for k in range(len(rectangles)):
+        met = [
+            np.mean((rows[:, j] >= rectangles.lower[k, j]) & (rows[:, j] <= rectangles.upper[k, j]))
+            for j in rectangles.conditions(k)
+        ]
+        assert met == pytest.approx(sorted(met), abs=0.1)
+
+
+def test_constant_features_have_no_condition():
+    rows = np.column_stack([planted(200), np.full(200, 3.0)])
+    patterns = DiffInt(**QUICK).fit(rows).patterns()
+    assert not patterns.has_condition[:, -1].any()
+    assert patterns.distance(np.append(rows[0, :-1], 4.0)[None]) > patterns.distance(rows[:1])
+
+
+def test_few_normal_rows_are_farther_than_1():
+    patterns = DiffInt(**QUICK).fit(planted()).patterns()
+    distance = patterns.distance(planted(4_000, seed=1))
+    assert (distance > 1).mean() == pytest.approx(0.05, abs=0.04)
+    assert distance.mean() == pytest.approx(0.0, abs=0.2)

@@ -14,24 +14,24 @@ from .compact import Box, Usual, description_lengths, excess_lengths
 from .constraints import training_range
 from .distillation import MOST_TARGET, NORMAL_SHARE, distilled, evenly_chosen, target_of
 from .mining import FEW, MANY, Rows, box_of_all, mine
-from .pattern_set import PatternSet, inside, scaled_rows
+from .pattern_set import WANTED_COVERAGE, PatternSet, inside, scaled_rows
 from .stored_rows import artificial_rows, stored_rows, unit_centers
 from .varied_rows import varied_rows
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_COVERAGE = 0.92  # share of normal rows to be inside at least one pattern
 _CHOOSING_SHARE, _MOST_CHOOSING = 2 / 3, 2_000  # rows that patterns are chosen by
 _MOST_MINED = 800  # of them that patterns are mined from
 _VARIED_ROWS, _VARIED_CELLS = 30_000, 2_400_000  # that the model is asked about
 _TRAINED_SHARE = 0.4  # of them that patterns are trained on
+_LEAST_SHARE, _LEAST_ROWS = 0.02, 3  # of the choosing rows that each pattern has inside
 _LEAST_WORTH = 0.5  # nats, of a pattern whose box can still be widened
 _MINED_SHARE = 1 / 3  # of the patterns start as mined ones
 _MOST_ANOMALIES = 0.3  # share of anomalies inside a mined pattern
 _FEW_SHARE = 1 / 3  # of the allowed patterns, that a set of few may have
 _AGREES = 0.04  # difference of rank correlations that does not count
-_FEWEST_CHOOSING = 30
+_FEWEST_CHOOSING, _FEWEST_MEASURING = 30, 12  # the coverage cannot be set by fewer
 _ARTIFICIAL_ROWS = 1_500
 _USUAL_SHARE = 0.95  # of normal rows whose distance is at most 1
 _FLAGGED_RATE = 0.05  # artificial rows that score above this share of normal rows are anomalies
@@ -57,17 +57,18 @@ def find_patterns(
     scaler = model.members[0].scaler
     rows, kept = stored_rows(model)
     n_choosing = min(max(int(len(rows) * _CHOOSING_SHARE), _FEWEST_CHOOSING), _MOST_CHOOSING)
-    n_choosing = min(n_choosing, len(rows) - 1)
+    n_choosing = min(n_choosing, max(len(rows) - _FEWEST_MEASURING, len(rows) // 2))
     # A single row, of which all others are copies, does both.
     choosing, measuring = rows[:n_choosing] if n_choosing else rows, rows[n_choosing:]
     boxes = _choose_boxes(prepared, choosing, max_patterns, max_conditions, n_jobs)
     measured = scaled_rows(scaler, measuring)
-    has_condition, lower, upper = _readable_ranges(model, boxes, measured)
+    widened = _widened_boxes(boxes, scaled_rows(scaler, choosing), measured)
+    has_condition, lower, upper = _readable_ranges(model, widened)
     order = np.argsort(-_means(inside(measuring, has_condition, lower, upper)), kind="stable")
     boxes = [boxes[k] for k in order]
     ranges = has_condition[order], lower[order], upper[order]
     usual = Usual.of(measured, boxes)
-    usual_distance = float(np.quantile(excess_lengths(measured, boxes, usual), _USUAL_SHARE))
+    usual_distance = _conformal_quantile(excess_lengths(measured, boxes, usual), _USUAL_SHARE)
     threshold = model.calibration.threshold(_FLAGGED_RATE)
     made = artificial_rows(model, measuring, _ARTIFICIAL_ROWS, seed=1)
     anomalies = made[anomaly_scores(prepared, made, n_jobs) > threshold]
@@ -172,45 +173,73 @@ def _means(within: Mask) -> NDArray[np.float64]:
     return np.asarray(within.mean(axis=0) if len(within) else np.full(within.shape[1:], np.nan))
 
 
-def _readable_ranges(
-    model: FittedModel, boxes: list[Box], measured: Array
-) -> tuple[Mask, Array, Array]:
+def _readable_ranges(model: FittedModel, boxes: list[Box]) -> tuple[Mask, Array, Array]:
     """The ranges of boxes in original units, as (has_condition, lower, upper).
 
-    measured: (rows, features) scaled rows, of which the wanted share is to be inside.
+    They lie within the training range, rounded outwards. A condition that all training rows meet is
+    left out, unless it is all that a pattern has.
     """
     n_features = model.n_features
     has_condition = np.zeros((len(boxes), n_features), dtype=bool)
     lower, upper = np.full((2, len(boxes), n_features), np.nan)
-    factor = _covering_factor(boxes, measured)
-    smallest, largest = training_range(model.features)
+    smallest, largest = (ends.copy() for ends in training_range(model.features))
     span = largest - smallest
     scaler = model.members[0].scaler
     for k, box in enumerate(boxes):
         has_condition[k, box.features] = True
-        for ends, side in ((lower, -1.0), (upper, 1.0)):
+        for ends, scaled_ends in ((lower, box.lower - _ROUNDING), (upper, box.upper + _ROUNDING)):
             scaled = np.zeros(n_features)
-            scaled[box.features] = _widened(box, factor)[0 if side < 0 else 1] + side * _ROUNDING
+            scaled[box.features] = scaled_ends
             ends[k, box.features] = scaler.to_original(scaled)[box.features]
         for j in box.features:
             if model.features.whole[j] or j in model.categories:
                 lower[k, j], upper[k, j] = _whole_ends(lower[k, j], upper[k, j])
-            else:
-                lower[k, j], upper[k, j] = _round_ends(lower[k, j], upper[k, j], span[j])
-            # A range that the training left behind shows the nearest end of the training range.
-            lower[k, j], upper[k, j] = min(lower[k, j], largest[j]), max(upper[k, j], smallest[j])
+                continue
+            lowest, highest = _round_ends(smallest[j], largest[j], span[j])
             # A feature without negative values has no negative range.
-            if smallest[j] >= 0:
-                lower[k, j] = max(lower[k, j], 0.0)
-            if largest[j] <= 0:
-                upper[k, j] = min(upper[k, j], 0.0)
+            lowest = max(lowest, 0.0) if smallest[j] >= 0 else lowest
+            low, up = _round_ends(lower[k, j], upper[k, j], span[j])
+            lower[k, j], upper[k, j] = np.clip([low, up], lowest, highest)
     for j, count in model.kinds.n_values.items():
         lower[:, j] = np.clip(lower[:, j], 0, count - 1)
         upper[:, j] = np.clip(upper[:, j], 0, count - 1)
-        allows_all = has_condition[:, j] & (lower[:, j] == 0) & (upper[:, j] == count - 1)
-        has_condition[allows_all & (has_condition.sum(axis=1) > 1), j] = False
+        smallest[j], largest[j] = 0, count - 1
+    whole = model.features.whole
+    for ends in (lower, upper):
+        ends[:, whole] = np.clip(ends[:, whole], smallest[whole], largest[whole])
+    binds = has_condition & ~((lower <= smallest) & (upper >= largest))
+    has_condition = np.where(binds.any(axis=1, keepdims=True), binds, has_condition)
     lower, upper = (np.where(has_condition, ends, np.nan) for ends in (lower, upper))
     return has_condition, lower, upper
+
+
+def _widened_boxes(boxes: list[Box], choosing: Array, measured: Array) -> list[Box]:
+    """The boxes, so wide that the wanted share of new normal rows is inside at least one.
+
+    All are widened (or narrowed) by the same share of their reach. Each stays so wide that a few of
+    the rows that chose the patterns are inside. choosing, measured: (rows, features) scaled
+    """
+    n_inside = min(max(int(len(choosing) * _LEAST_SHARE), _LEAST_ROWS), len(choosing))
+    least = [np.sort(_shares_of_reach(box, choosing))[n_inside - 1] for box in boxes]
+    needed = np.full(len(measured), np.inf)
+    for box, already in zip(boxes, least, strict=True):
+        share = _shares_of_reach(box, measured)
+        needed = np.minimum(needed, np.where(share <= already, -np.inf, share))
+    common = _conformal_quantile(needed, WANTED_COVERAGE)
+    widened = []
+    for box, already in zip(boxes, least, strict=True):
+        middle, half = (box.lower + box.upper) / 2, (box.upper - box.lower) / 2
+        half = np.maximum(half + max(common, already) * _reach(box), 0.0)
+        widened.append(box._replace(lower=middle - half, upper=middle + half))
+    return widened
+
+
+def _shares_of_reach(box: Box, scaled: Array) -> Array:
+    """By how much of its reach a box must be widened for each row to be inside. → (rows,)"""
+    cells = scaled[:, box.features]
+    outside = np.maximum(box.lower - cells, cells - box.upper) / _reach(box)
+    narrowest = -(box.upper - box.lower) / 2 / _reach(box)  # its middle only
+    return np.asarray(np.where(np.isnan(outside), narrowest, outside).max(axis=1))
 
 
 def _reach(box: Box) -> Array:
@@ -218,27 +247,13 @@ def _reach(box: Box) -> Array:
     return box.tail * max(box.worth, _LEAST_WORTH)
 
 
-def _widened(box: Box, factor: float) -> tuple[Array, Array]:
-    """The ends of the ranges, so much of the reach outside; never beyond the middle."""
-    middle, half = (box.lower + box.upper) / 2, (box.upper - box.lower) / 2
-    half = np.maximum(half + factor * _reach(box), 0.0)
-    return middle - half, middle + half
+def _conformal_quantile(values: Array, share: float) -> float:
+    """A number that a new value exceeds at most with probability 1 − share.
 
-
-def _covering_factor(boxes: list[Box], measured: Array) -> float:
-    """How much of its reach to widen each box by, so that the wanted share of rows is inside one.
-
-    Conformal: of n exchangeable rows, the ⌈(n + 1) · share⌉-th smallest factor that a row needs is
-    enough for a new row with at least this probability.
+    Of n exchangeable values this is the ⌈(n + 1) · share⌉-th smallest; with too few, the largest.
     """
-    needed = np.full(len(measured), np.inf)
-    for box in boxes:
-        cells = measured[:, box.features]
-        outside = np.maximum(box.lower - cells, cells - box.upper) / _reach(box)
-        needed = np.minimum(needed, np.nan_to_num(outside, nan=-np.inf).max(axis=1))
-    rank = min(int(np.ceil((len(needed) + 1) * _COVERAGE)), len(needed))
-    wanted = float(np.sort(needed)[rank - 1])
-    return wanted if np.isfinite(wanted) else 0.0
+    rank = min(int(np.ceil((len(values) + 1) * share)), len(values))
+    return float(np.sort(values)[rank - 1])
 
 
 def _whole_ends(lower: float, upper: float) -> tuple[float, float]:

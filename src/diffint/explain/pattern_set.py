@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+WANTED_COVERAGE = 0.92  # share of new normal rows to be inside at least one pattern
+
 
 @dataclass(frozen=True, eq=False)
 class PatternSet(Immutable):
@@ -108,12 +110,17 @@ class PatternSet(Immutable):
         return read_rows(X, self.columns, self.kinds)
 
     def conditions(self, pattern: int) -> list[int]:
-        """The features that a pattern has conditions on, the most restrictive first."""
+        """The features that a pattern has conditions on; first those that fewest rows meet."""
         pattern = check_index(pattern, len(self), "pattern", "in the set")
-        found = np.flatnonzero(self.has_condition[pattern])
-        box = self.boxes[pattern]
-        width = dict(zip(box.features.tolist(), (box.upper - box.lower).tolist(), strict=True))
-        return sorted(found.tolist(), key=lambda j: (width[j], j))
+        found = np.flatnonzero(self.has_condition[pattern]).tolist()
+        return sorted(found, key=lambda j: (self._share_within(pattern, j), j))
+
+    def _share_within(self, pattern: int, feature: int) -> float:
+        """Share of training rows that meet a condition, about: from quantiles."""
+        quantiles, levels = self.features.quantiles[feature], self.features.levels
+        first = np.searchsorted(quantiles, self.lower[pattern, feature], "left")
+        last = np.searchsorted(quantiles, self.upper[pattern, feature], "right") - 1
+        return float(levels[last] - levels[first]) if first <= last else 0.0
 
     def allowed_values(self, pattern: int, feature: int) -> list[str]:
         """The allowed values of a category."""

@@ -226,7 +226,7 @@ def patterns_html(patterns: PatternSet) -> str:
         ]
         for k in range(len(patterns))
     ]
-    headings = ("Pattern", "Conditions", "Normal rows inside", "Anomalies outside")
+    headings = ("Pattern", "Conditions", "Normal rows inside", "Artificial anomalies outside")
     return html_table(summary(patterns), headings, lines)
 
 

@@ -45,7 +45,7 @@ def pattern_set_plot(patterns: PatternSet) -> Figure:
     ax = figure.subplots()
     plain(ax, "left", "bottom")
     ax.tick_params(length=0)
-    top_title(figure, "Patterns of normal rows, and their ranges within the training range")
+    top_title(figure, "Ranges of the patterns, from the smallest training value up to the largest")
     if not n_patterns:
         ax.set_axis_off()
         return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.formatting import counted, exact_number, percent, shown_name
-from ...explain.pattern_set import PatternSet
+from ...explain.pattern_set import WANTED_COVERAGE, PatternSet
 from .ranges import range_text, values_text
 
 
@@ -19,10 +19,11 @@ def condition_text(patterns: PatternSet, pattern: int, feature: int) -> str:
 
 
 def pattern_heading(patterns: PatternSet, pattern: int) -> str:
-    """``Pattern 3: 41 % of normal rows inside, 78 % of anomalies outside``"""
+    """``Pattern 3: 41 % of normal rows inside, 78 % of artificial anomalies outside``"""
     outside = ""
     if patterns.n_anomalies:
-        outside = f", {percent(patterns.anomalies_outside[pattern])} of anomalies outside"
+        share = percent(patterns.anomalies_outside[pattern])
+        outside = f", {share} of artificial anomalies outside"
     inside = percent(patterns.coverage[pattern])
     return f"Pattern {pattern + 1}: {inside} of normal rows inside{outside}"
 
@@ -34,7 +35,8 @@ def summary(patterns: PatternSet) -> str:
     n_used = int(patterns.has_condition.any(axis=0).sum())
     rows = counted(patterns.n_measured, "training row" if patterns.kept else "row")
     source = (
-        f"measured on {rows} that did not choose the patterns"
+        f"of {rows} that did not choose the patterns; their width is set for about "
+        f"{percent(WANTED_COVERAGE)} of new normal rows"
         if patterns.kept
         else f"estimated on {rows} drawn from the model's boxes, since it keeps no training rows"
     )
