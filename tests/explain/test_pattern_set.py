@@ -259,3 +259,58 @@ def test_few_normal_rows_are_farther_than_1():
     distance = patterns.distance(planted(4_000, seed=1))
     assert (distance > 1).mean() == pytest.approx(0.05, abs=0.04)
     assert distance.mean() == pytest.approx(0.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        ([True, False, True], {}),
+        ([True, False, True], {"categories": ["a"]}),
+        ([0.0, 1.0, 2.0], {"categories": ["a"]}),
+        (["x\t", "\ny", "z"], {}),
+        (["2020-01-01 03:00", "2020-02-01 10:00", "2020-03-05 17:00"], {}),
+    ],
+)
+def test_sql_reads_columns_as_the_library_does(values, options):
+    rng = np.random.default_rng(0)
+    which = rng.integers(3, size=400)
+    frame = pd.DataFrame({"a": np.array(values)[which], "b": 5.0 * which + rng.normal(size=400)})
+    patterns = DiffInt(**QUICK, **options).fit(frame).patterns(max_patterns=8)
+    frame["b"] = rng.permutation(frame["b"].to_numpy())
+    np.testing.assert_array_equal(flagged_by_sql(patterns, frame), ~patterns.covers(frame))
+
+
+def test_a_column_with_the_name_of_the_flag_is_refused():
+    frame = pd.DataFrame(planted(100)[:, :2], columns=["a", "outside_all_patterns"])
+    with pytest.raises(InputError, match="rename"):
+        DiffInt(**QUICK).fit(frame).patterns().to_sql("t")
+
+
+def test_missing_cells_leave_distances_about_as_they_are():
+    rng = np.random.default_rng(3)
+    mixing = rng.normal(size=(6, 6))
+    patterns = DiffInt(**QUICK).fit(rng.normal(size=(800, 6)) @ mixing).patterns()
+    new = rng.normal(size=(800, 6)) @ mixing
+    for count in range(7):
+        is_missing = np.argsort(rng.random(new.shape), axis=1) < count
+        distance = patterns.distance(np.where(is_missing, np.nan, new))
+        assert distance.mean() == pytest.approx(0.0, abs=0.35)
+
+
+def test_one_row_repeated_is_at_distance_zero():
+    rows = np.tile(np.random.default_rng(0).normal(size=(1, 4)), (100, 1))
+    patterns = DiffInt(**QUICK).fit(rows).patterns()
+    assert patterns.distance(rows[:1]) == pytest.approx(0.0, abs=1e-6)
+    assert 0 < patterns.distance(rows[:1] + 1)[0] < 1e6
+
+
+def test_a_table_with_few_different_rows_has_few_patterns():
+    frame = pd.DataFrame({"a": np.random.default_rng(0).choice(list("abc"), 300)})
+    assert len(DiffInt(**QUICK).fit(frame).patterns()) <= 10
+
+
+def test_long_tails_that_are_not_scaled_have_finite_ranges():
+    rows = np.random.default_rng(0).lognormal(0, 4, size=(300, 3))
+    patterns = DiffInt(**QUICK, scaling="none").fit(rows).patterns()
+    assert np.isfinite(patterns.lower[patterns.has_condition]).all()
+    assert np.isfinite(patterns.upper[patterns.has_condition]).all()

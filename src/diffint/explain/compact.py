@@ -35,19 +35,26 @@ class Box(NamedTuple):
     weight: float = 1.0
 
 
-def saved(scaled: Array, boxes: Sequence[Box]) -> Array:
+def saved(scaled: Array, boxes: Sequence[Box], usual_lost: Sequence[Array] | None = None) -> Array:
     """What each pattern saves in the description of each row. → (rows, patterns)
 
     weight · log(1 + exp(worth − distance outside the box in tails)): close calls are shared, so
-    that there are no jumps. A missing cell is inside every range.
+    that there are no jumps. usual_lost: (conditions,) of each box, what is lost by a missing cell;
+    nothing if not given
     """
     found = np.empty((len(scaled), len(boxes)))
     for k, box in enumerate(boxes):
-        cells = scaled[:, box.features]
-        outside = np.maximum(box.lower - cells, 0.0) + np.maximum(cells - box.upper, 0.0)
-        gain = box.worth - np.nan_to_num(outside / box.tail).sum(axis=1)
-        found[:, k] = box.weight * np.logaddexp(0.0, gain)
+        lost = _lost(scaled, box)
+        known = np.where(np.isnan(lost), 0.0 if usual_lost is None else usual_lost[k], lost)
+        found[:, k] = box.weight * np.logaddexp(0.0, box.worth - known.sum(axis=1))
     return found
+
+
+def _lost(scaled: Array, box: Box) -> Array:
+    """Distance outside the ranges of a box, in tails. → (rows, conditions); NaN where missing"""
+    cells = scaled[:, box.features]
+    outside = np.maximum(box.lower - cells, 0.0) + np.maximum(cells - box.upper, 0.0)
+    return np.asarray(outside / box.tail)
 
 
 def beyond(scaled: Array) -> Array:
@@ -64,15 +71,22 @@ class Usual(NamedTuple):
     """What is usual for normal rows.
 
     saved: (patterns,) what each pattern saves on average; beyond: (features,) what a cell costs
-    beyond the training range on average.
+    beyond the training range on average; lost: (conditions,) of each pattern, the median of what is
+    lost outside its range.
     """
 
     saved: Array
     beyond: Array
+    lost: tuple[Array, ...]
 
     @classmethod
     def of(cls, scaled: Array, boxes: Sequence[Box]) -> Usual:
-        return cls(saved(scaled, boxes).mean(axis=0), beyond(scaled).mean(axis=0))
+        present = np.asarray(~np.isnan(scaled).all(axis=0))  # features with a value in any row
+        lost = tuple(np.zeros(len(box.features)) for box in boxes)
+        for box, median in zip(boxes, lost, strict=True):
+            known = present[box.features]
+            median[known] = np.nanmedian(_lost(scaled, box)[:, known], axis=0)
+        return cls(saved(scaled, boxes, lost).mean(axis=0), beyond(scaled).mean(axis=0), lost)
 
 
 def excess_lengths(scaled: Array, boxes: Sequence[Box], usual: Usual) -> Array:
@@ -82,6 +96,6 @@ def excess_lengths(scaled: Array, boxes: Sequence[Box], usual: Usual) -> Array:
     """
     present = ~np.isnan(scaled)
     known = np.stack([present[:, box.features].mean(axis=1) for box in boxes], axis=1)
-    missed = known * (usual.saved - saved(scaled, boxes))
+    missed = known * (usual.saved - saved(scaled, boxes, usual.lost))
     excess = np.where(present, beyond(scaled) - usual.beyond, 0.0)
     return np.asarray(missed.sum(axis=1) + excess.sum(axis=1))

@@ -136,7 +136,7 @@ def distilled(
     max_patterns: int,
     max_conditions: int,
 ) -> list[Box]:
-    """As many patterns as there may be, trained.
+    """As many patterns as there may be, or as there are different rows, trained.
 
     mined: patterns to start from; the others start near rows that are far from each other. made:
     (rows, features) scaled rows to train on; target: (rows,) theirs
@@ -170,7 +170,9 @@ def distilled(
 def _start(rows: Rows, mined: list[Box], max_patterns: int, max_conditions: int) -> Network:
     """Mined patterns, and patterns of the rows nearest to places far from each other."""
     n_features = rows.scaled.shape[1]
-    n_open = n_features if len(mined) < max_patterns else min(max_conditions, n_features)
+    places = _far_apart(rows, max_patterns - len(mined))
+    max_patterns = len(mined) + len(places)
+    n_open = n_features if len(places) else min(max_conditions, n_features)
     shape = max_patterns, n_open
     features = np.tile(np.arange(n_open), (max_patterns, 1))
     is_open = np.tile(rows.varies[:n_open], (max_patterns, 1))
@@ -184,7 +186,7 @@ def _start(rows: Rows, mined: list[Box], max_patterns: int, max_conditions: int)
         middle[k, :n], half[k, :n] = (box.lower + box.upper) / 2, (box.upper - box.lower) / 2
         tail[k, :n], worth[k] = box.tail, box.worth
     count = min(max(int(len(rows.scaled) * _NEAR_SHARE), 5), len(rows.scaled))
-    for k, place in enumerate(_far_apart(rows, max_patterns - len(mined)), start=len(mined)):
+    for k, place in enumerate(places, start=len(mined)):
         order = np.argsort(np.abs(rows.scaled - place) @ rows.weight, kind="stable")
         lower, upper = np.quantile(rows.scaled[order[:count]], [_OUTSIDE, 1 - _OUTSIDE], axis=0)
         middle[k], half[k] = (lower + upper) / 2, (upper - lower) / 2
@@ -194,20 +196,25 @@ def _start(rows: Rows, mined: list[Box], max_patterns: int, max_conditions: int)
         worth[k] = np.quantile(outside.sum(axis=1), min(2 * _NEAR_SHARE, 1.0))
         weight[k] = _FRESH_WEIGHT
     half = np.maximum(half, _NARROWEST)
-    arrays = middle, np.log(np.expm1(half)), -np.log(tail), worth, np.log(weight)
+    half_logit = half + np.log(-np.expm1(-half))  # log(exp(half) − 1), for every half
+    arrays = middle, half_logit, -np.log(tail), worth, np.log(weight)
     return Network(features, is_open, *(array.astype(np.float32) for array in arrays))
 
 
 def _far_apart(rows: Rows, count: int) -> Array:
-    """Rows drawn one after the other, more likely far from those before. → (count, features)"""
+    """Different rows, drawn one after the other, more likely far from those before.
+
+    → (places, features), as many as are wanted, or fewer if there are not so many different rows
+    """
     rng = np.random.default_rng(0)
     chosen = [int(rng.integers(len(rows.scaled)))]
     distance = np.full(len(rows.scaled), np.inf)
     while len(chosen) < count:
         last = np.abs(rows.scaled - rows.scaled[chosen[-1]]) @ rows.weight
         distance = np.minimum(distance, last)
-        chance = distance + 1e-12
-        chosen.append(int(rng.choice(len(chance), p=chance / chance.sum())))
+        if not distance.any():
+            break
+        chosen.append(int(rng.choice(len(distance), p=distance / distance.sum())))
     return rows.scaled[chosen[:count]]
 
 

@@ -34,6 +34,7 @@ _AGREES = 0.04  # difference of rank correlations that does not count
 _FEWEST_CHOOSING, _FEWEST_MEASURING = 30, 12  # the coverage cannot be set by fewer
 _ARTIFICIAL_ROWS = 1_500
 _USUAL_SHARE = 0.95  # of normal rows whose distance is at most 1
+_NO_DISTANCE = 1e-6  # excess length that is rounding only
 _FLAGGED_RATE = 0.05  # artificial rows that score above this share of normal rows are anomalies
 _ROUNDING = 4e-6  # float32 error of a scaled value, twice
 _FINEST = 0.02  # a range is rounded as one of this share of the training range if it is narrower
@@ -89,7 +90,7 @@ def find_patterns(
         boxes=tuple(boxes),
         scaler=scaler,
         usual=usual,
-        usual_distance=usual_distance if usual_distance > 0 else 1.0,
+        usual_distance=usual_distance if usual_distance > _NO_DISTANCE else 1.0,
         features=model.features,
         kinds=model.kinds,
     )

@@ -10,6 +10,9 @@ from ...explain.pattern_set import PatternSet
 from ...tables.categories import OTHER
 from ...tables.times import MONTHS, WEEKDAYS
 
+_FLAG = "outside_all_patterns"
+_BLANKS = " \t\n\r\v\f"  # that are cut off the ends of texts
+
 
 def select_statement(patterns: PatternSet, table: str) -> str:
     """A SELECT of all columns and whether a row is outside all patterns, 1 or 0.
@@ -18,6 +21,8 @@ def select_statement(patterns: PatternSet, table: str) -> str:
     """
     if not isinstance(table, str) or not all(table.split(".")):
         raise InputError(f"table={table!r} must be the name of a table, such as 'schema.table'")
+    if _FLAG in patterns.columns:
+        raise InputError(f"the result would have two columns {_FLAG!r}; rename that of the table")
     name = ".".join(map(quoted, table.split(".")))
     columns = _columns(patterns)
     tests = []
@@ -27,7 +32,7 @@ def select_statement(patterns: PatternSet, table: str) -> str:
     any_pattern = "\n      OR ".join(tests) or "1 = 0"
     return (
         "SELECT *,\n  CASE WHEN\n      "
-        f"{any_pattern}\n    THEN 0 ELSE 1 END AS {quoted('outside_all_patterns')}\nFROM {name}"
+        f"{any_pattern}\n    THEN 0 ELSE 1 END AS {quoted(_FLAG)}\nFROM {name}"
     )
 
 
@@ -61,8 +66,10 @@ def _condition(
     if time is not None:
         return f"({name} IS NULL OR {_time_test(patterns, k, j, name, time, part)})"
     if j not in patterns.categories:
-        return f"({name} IS NULL OR {name} BETWEEN {_number(lower)} AND {_number(upper)})"
-    text = f"TRIM(CAST({name} AS VARCHAR))"
+        # A column of truth values counts as 0 and 1.
+        value = f"CAST({name} AS DOUBLE PRECISION)"
+        return f"({name} IS NULL OR {value} BETWEEN {_number(lower)} AND {_number(upper)})"
+    text = f"TRIM(BOTH {_text(_BLANKS)} FROM CAST({name} AS VARCHAR))"
     allowed = patterns.allowed_values(k, j)
     word = "IN"
     if OTHER in allowed:  # values that are not in the list are allowed too
@@ -70,12 +77,22 @@ def _condition(
         word = "NOT IN"
     if not allowed:
         return "(1 = 1)"
-    values = ", ".join(map(_text, ["", *allowed] if word == "IN" else allowed))
+    written = [way for value in allowed for way in _ways_to_write(value)]
+    values = ", ".join(map(_text, ["", *written] if word == "IN" else written))
     return f"({name} IS NULL OR {text} {word} ({values}))"
 
 
+def _ways_to_write(value: str) -> list[str]:
+    """A value of a category as a text, and as SQL writes a truth value or a whole number."""
+    if value in ("True", "False"):
+        return [value, value.lower()]
+    return [value, f"{value}.0"] if value.removeprefix("-").isdecimal() else [value]
+
+
 def _time_test(patterns: PatternSet, k: int, j: int, name: str, time: TimeColumn, part: str) -> str:
-    local = name if time.zone is None else f"({name} AT TIME ZONE {_text(time.zone)})"
+    local = f"CAST({name} AS TIMESTAMP)"  # from a text, too
+    if time.zone is not None:
+        local = f"({name} AT TIME ZONE {_text(time.zone)})"
     if part == "days":
         start = int(np.datetime64(time.start, "s").astype(np.int64))
         days = f"(EXTRACT(EPOCH FROM {local}) - {start}) / 86400.0"
