@@ -138,6 +138,15 @@ class Calibration(Immutable):
         return Calibration(self.kind, self.scores[rows], sizes, cleaned=self.cleaned)
 
 
+def conformal_quantile(values: Array, share: float) -> float:
+    """A number that a new value does not exceed with a probability of at least `share`.
+
+    Of n exchangeable values this is the ⌈(n + 1) · share⌉-th smallest; with too few, the largest.
+    """
+    rank = min(int(np.ceil((len(values) + 1) * share)), len(values))
+    return float(np.sort(values)[rank - 1])
+
+
 def group_sizes(groups: NDArray[Any]) -> NDArray[np.int64]:
     """How many of the rows belong to the group of each. (rows,) → (rows,)"""
     group_of = np.unique(groups, return_inverse=True)[1].ravel()

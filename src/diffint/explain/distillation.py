@@ -46,14 +46,14 @@ def target_of(scores: Array, calibration: Calibration) -> Array:
     return np.asarray(np.where(scores <= limit, near, NORMAL_SHARE + _FAR_TARGET * far))
 
 
-def evenly_chosen(target: Array, count: int, seed: int = 0) -> NDArray[np.intp]:
+def evenly_chosen(target: Array, count: int) -> NDArray[np.intp]:
     """Rows whose targets are spread evenly, none far above; some rows more than once. → (count,)"""
     which = np.clip((target / MOST_TARGET * _BINS).astype(np.intp), 0, _BINS - 1)
     in_bin = np.bincount(which, minlength=_BINS)
     chance = 1.0 / np.maximum(in_bin[which], len(target) / _BINS * _FEWEST_IN_BIN)
     if (target <= MOST_TARGET).any():
         chance[target > MOST_TARGET] = 0.0
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     return rng.choice(len(target), size=count, p=chance / chance.sum())
 
 
@@ -80,6 +80,7 @@ class Network(NamedTuple):
 class Pass(NamedTuple):
     """What a forward pass computes; shapes (rows, patterns[, conditions])."""
 
+    slope: Array32  # (patterns, conditions) 1 / tail; 0 where a condition is closed
     side: Array32  # −1 below the range, 1 above it, 0 inside
     cells: Array32  # what is lost outside the ranges, negative
     gain: Array32
@@ -97,7 +98,7 @@ def forward(network: Network, x: Array32) -> Pass:
     gain = network.worth + cells.sum(axis=2)
     saved = np.logaddexp(np.float32(0.0), gain)
     total = saved @ np.exp(network.log_weight)
-    return Pass(np.sign(away) * (outside > 0), cells, gain, saved, total)
+    return Pass(slope, np.sign(away) * (outside > 0), cells, gain, saved, total)
 
 
 def gradients(network: Network, done: Pass, upstream: Array32) -> tuple[Array32, ...]:
@@ -105,9 +106,8 @@ def gradients(network: Network, done: Pass, upstream: Array32) -> tuple[Array32,
     weight = np.exp(network.log_weight)
     by_saved = upstream[:, None] * weight
     by_gain = by_saved * _sigmoid(done.gain)
-    slope = np.where(network.is_open, np.exp(network.log_slope), np.float32(0.0))
-    by_end = np.einsum("bk,bkc->kc", by_gain, done.side) * slope
-    by_half = np.einsum("bk,bkc->kc", by_gain, np.abs(done.side)) * slope
+    by_end = np.einsum("bk,bkc->kc", by_gain, done.side) * done.slope
+    by_half = np.einsum("bk,bkc->kc", by_gain, np.abs(done.side)) * done.slope
     return (
         by_end,
         by_half * _sigmoid(network.half_logit),

@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .compact import Box
+from .compact import Box, beyond
 
 Array = NDArray[np.float64]
 
 _FEWEST_ROWS = 5  # that a pattern is mined from
 _PRIOR_ROWS = 3.0  # rows of average spread that are added to those of a pattern
 _WHOLE_WIDTH = 2.0  # of the range of all rows, in scaled units
-_WHOLE_TAIL = 0.1  # how fast a cell costs more outside that range
 _SEEDS = 40  # places where a pattern may start
 _STEPS = 6  # of improving a pattern
 _ROUNDS = 2  # of mining and pruning
@@ -80,7 +79,7 @@ class Rows(NamedTuple):
 
 
 def _whole_costs(scaled: Array) -> Array:
-    return np.asarray(np.log(_WHOLE_WIDTH) + np.maximum(np.abs(scaled) - 1.0, 0.0) / _WHOLE_TAIL)
+    return np.asarray(np.log(_WHOLE_WIDTH) + beyond(scaled))
 
 
 def _range_costs(scaled: Array, box: Ranges) -> Array:

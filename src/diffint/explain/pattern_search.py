@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from ..core.calibration import conformal_quantile
 from ..core.checks import check_whole
 from ..core.model import FittedModel
 from ..score.prepared import PreparedModel
@@ -69,7 +70,7 @@ def find_patterns(
     boxes = [boxes[k] for k in order]
     ranges = has_condition[order], lower[order], upper[order]
     usual = Usual.of(measured, boxes)
-    usual_distance = _conformal_quantile(excess_lengths(measured, boxes, usual), _USUAL_SHARE)
+    usual_distance = conformal_quantile(excess_lengths(measured, boxes, usual), _USUAL_SHARE)
     threshold = model.calibration.threshold(_FLAGGED_RATE)
     made = artificial_rows(model, measuring, _ARTIFICIAL_ROWS, seed=1)
     anomalies = made[anomaly_scores(prepared, made, n_jobs) > threshold]
@@ -121,7 +122,7 @@ def _choose_boxes(
     limits = max_patterns, max_conditions
     few, many = (mine(mining, centers, *limits, way) for way in (FEW, MANY))
     n_varied = min(_VARIED_ROWS, max(_VARIED_CELLS // model.n_features, 1_000))
-    made = varied_rows(model, choosing, scaled, n_varied)
+    made = varied_rows(model, scaled, n_varied)
     target = target_of(anomaly_scores(prepared, made, n_jobs), model.calibration)
     chosen = evenly_chosen(target, int(n_varied * _TRAINED_SHARE))
     made = np.nan_to_num(scaled_rows(scaler, made[chosen]))
@@ -226,7 +227,7 @@ def _widened_boxes(boxes: list[Box], choosing: Array, measured: Array) -> list[B
     for box, already in zip(boxes, least, strict=True):
         share = _shares_of_reach(box, measured)
         needed = np.minimum(needed, np.where(share <= already, -np.inf, share))
-    common = _conformal_quantile(needed, WANTED_COVERAGE)
+    common = conformal_quantile(needed, WANTED_COVERAGE)
     widened = []
     for box, already in zip(boxes, least, strict=True):
         middle, half = (box.lower + box.upper) / 2, (box.upper - box.lower) / 2
@@ -246,15 +247,6 @@ def _shares_of_reach(box: Box, scaled: Array) -> Array:
 def _reach(box: Box) -> Array:
     """How far outside the ranges of a box a row saves nothing any more, by each condition alone."""
     return box.tail * max(box.worth, _LEAST_WORTH)
-
-
-def _conformal_quantile(values: Array, share: float) -> float:
-    """A number that a new value exceeds at most with probability 1 − share.
-
-    Of n exchangeable values this is the ⌈(n + 1) · share⌉-th smallest; with too few, the largest.
-    """
-    rank = min(int(np.ceil((len(values) + 1) * share)), len(values))
-    return float(np.sort(values)[rank - 1])
 
 
 def _whole_ends(lower: float, upper: float) -> tuple[float, float]:

@@ -25,13 +25,13 @@ _NEAR_OF = 16  # the nearest of so many rows is a near one
 _KEPT_VARIANCE = 0.99  # of the principal axes
 
 
-def varied_rows(model: FittedModel, rows: Array, scaled: Array, count: int, seed: int = 0) -> Array:
+def varied_rows(model: FittedModel, scaled: Array, count: int) -> Array:
     """Rows made from training rows. → (count, features) in original units
 
-    rows: (rows, features) in original units; scaled: the same, scaled, without missing values
+    scaled: (rows, features) training rows, scaled, without missing values
     """
-    rng = np.random.default_rng(seed)
-    base = scaled[rng.integers(len(rows), size=count)]
+    rng = np.random.default_rng(0)
+    base = _any(scaled, count, rng)
     kinds = [*_PARTIAL, *_WHOLE]
     kind = rng.integers(len(kinds), size=count)
     varied = rng.random(base.shape) < rng.choice(_SHARES, size=(count, 1))

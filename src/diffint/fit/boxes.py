@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.calibration import conformal_quantile
 from ..core.model import joint_depth
 from ..engine.cpu.box_counts import count_inside
 from ..engine.cpu.interval_layer import gradients
@@ -147,12 +148,9 @@ def find_boxes(
 def covering_scale(reach: NDArray[np.float64], coverage: float) -> float:
     """Factor on the half-widths for which a share `coverage` of new rows lies inside.
 
-    reach: (rows,) the factor that each row needs. Conformal: for n exchangeable rows, the
-    ⌈(n + 1)·coverage⌉-th smallest reach is not below that of a new row with probability at least
-    `coverage`. A coverage of 0 gives 1.
+    reach: (rows,) the factor that each row needs. A coverage of 0 gives 1.
     """
     if coverage == 0.0 or not len(reach):
         return 1.0
-    rank = min(int(np.ceil((len(reach) + 1) * coverage)), len(reach))
     # Rows exactly at the centers would give boxes of width 0.
-    return float(max(np.sort(reach)[rank - 1], _SMALLEST_SCALE))
+    return max(conformal_quantile(reach, coverage), _SMALLEST_SCALE)
