@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
-from diffint.engine.cpu.neighbour_kernel import find_deviations
+from diffint.engine.cpu.neighbour_kernel import BEYOND_MOST, find_deviations
 
 from ..conftest import QUICK
 
 
-def defined_deviation(row, known, floor, j, count):
+def defined_deviation(row, known, floor, most, j, count):
     """Of one cell, as it is described. known: (n, features)"""
     used = [k for k in range(len(row)) if k != j and floor[k] > 0 and not np.isnan(row[k])]
-    distance = np.abs(row[used] - known[:, used]).sum(axis=1)
+    apart = np.abs(row[used] - known[:, used])
+    distance = np.minimum(apart, most[used] + BEYOND_MOST * apart).sum(axis=1)
     values = known[np.argsort(distance, kind="stable")[:count], j]
     middle = np.median(values)
     return abs(row[j] - middle) / (np.abs(values - middle).mean() + floor[j])
@@ -26,15 +27,17 @@ def test_deviations_are_the_defined_ones(seed, n_known):
     rows[rng.random(rows.shape) < 0.1] = np.nan
     known = rng.normal(size=(n_known, 5)).astype(np.float32)
     floor = np.array([0.1, 0.2, 0.0, 0.1, 0.3])
+    most = np.array([0.5, np.inf, 1.0, 0.9, 2.0], dtype=np.float32)
     wanted = np.stack([rng.permutation(5)[:3] for _ in rows])
     count = min(7, n_known)
     found, scratch = np.empty(wanted.shape), np.empty((2, n_known), dtype=np.float32)
     nearest = np.empty((2, count), dtype=np.float32)
-    find_deviations(rows, np.ascontiguousarray(known.T), floor, wanted, found, scratch, nearest)
+    columns = np.ascontiguousarray(known.T)
+    find_deviations(rows, columns, floor, most, wanted, found, scratch, nearest)
     for i, features in enumerate(wanted):
         for place, j in enumerate(features):
             unused = floor[j] == 0 or np.isnan(rows[i, j])
-            expected = 0.0 if unused else defined_deviation(rows[i], known, floor, j, count)
+            expected = 0.0 if unused else defined_deviation(rows[i], known, floor, most, j, count)
             assert found[i, place] == pytest.approx(expected, rel=1e-4)
 
 

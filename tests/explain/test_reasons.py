@@ -246,11 +246,18 @@ class TestWithoutAReason:
             .fit(table)
             .explain([[1, 1, 1, -1.0], [-1, 1, 1, 1.0]])
         )
-        for row in np.flatnonzero(why.flagged):
-            if not why.reasons_of(row):
-                (text,) = why.reasons(row)
-                assert text.startswith("No single value is outside of what comparable training")
-                assert "no single value stands out" in why.brief(row)
+        assert why.flagged.all()
+        for row in range(2):
+            assert not why.reasons_of(row)
+            (text,) = why.reasons(row)
+            assert text.startswith("No single value is outside of what comparable training")
+            assert "no single value stands out" in why.brief(row)
+            # Another sign of any of the four would make the row ordinary.
+            named, value, better = re.search(
+                r"Most in doubt is x(\d) = (\S+); (\S+) w", text
+            ).groups()
+            assert float(value.replace("−", "-")) == why.value[row, int(named)]
+            assert value.startswith("−") != better.startswith("−")
 
 
 class TestWithoutKeptRows:

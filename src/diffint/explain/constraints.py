@@ -123,3 +123,9 @@ def values_between(values: Sequence[str], lower: float, upper: float) -> list[st
 def training_range(features: FeatureSummary) -> tuple[Array, Array]:
     """Smallest and largest training value of every feature. → (features,) each"""
     return features.quantiles[:, 0], features.quantiles[:, -1]
+
+
+def quantiles_of(features: FeatureSummary, *levels: float) -> list[Array]:
+    """Quantiles of the training values at some of the stored levels. → (features,) each"""
+    places = [list(features.levels).index(level) for level in levels]
+    return [features.quantiles[:, place] for place in places]

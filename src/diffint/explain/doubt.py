@@ -2,35 +2,45 @@
 
 A value is doubted if rows that agree with the *rest* of the row have other values. These are found
 among the kept rows, without the feature itself, so that a wrong value does not choose its own
-company. The deviation is the distance of the value from the middle of their values, in units of
-their spread. The doubt is the product of the deviation, the value's responsibility and the root of
-its share of the score, larger for values beyond all training values. Measured in
-docs/results/explain_quality.md.
+company; and no other feature counts much, so that a second wrong value does not choose it either:
+near is what agrees in most features. The deviation is the distance of the value from the middle of
+their values, in units of their spread.
+
+The doubt is the product of the deviation, the value's responsibility, the root of its share of the
+score and the fourth root of its distance from the mean; it is larger for values beyond all training
+values. Of such products, this one finds most values that contradict their row, among those that
+find values of the wrong size as often as the responsibility alone. Chosen on half of the tables;
+measured in docs/results/explain_quality.md.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.model import FittedModel, Member
+from ..core.model import FeatureSummary, FittedModel, Member
 from ..engine.cpu.neighbour_kernel import find_deviations
 from ..engine.threads import run_blocks
 from ..score.prepared import PreparedModel
-from .constraints import training_range
+from .constraints import quantiles_of, training_range
 
 Array = NDArray[np.float64]
 
 N_NEAREST = 10  # kept rows to compare with
 N_COMPARED = 4  # features of a row that are compared
-_MOST_ROWS = 256  # kept rows of a member among which the nearest are found
+_MOST_ROWS = 1024  # kept rows among which the nearest are found
+_MOST_APART = 0.7  # standard deviations by which a feature separates rows; more counts little
 _MOST_OF_KEPT = 1 / 3  # of few kept rows, the nearest are at most this share
+_LEAST_SPREAD = 1e-6  # standard deviation of the kept rows' scaled values
 _FLOOR = 0.2  # added to the spread, in standard deviations of the kept rows
 _LARGE_DEVIATION = 6.0  # larger ones count little more: their neighbours happen to agree closely
 _LEAST_DEVIATION, _LEAST_SHARE = 0.1, 1e-3
-_BEYOND_WEIGHT, _MOST_BEYOND = 20.0, 0.45  # of a value beyond training values, in training ranges
+_LEAST_APART, _MOST_DISTANT = 0.3, 8.0  # distances from the mean, in standard deviations
+# Of a value beyond the training values, in lengths of their tail (the outermost 5 %). One length
+# does not count: where tails are long or rows are few, many normal rows have such a value.
+_BEYOND_WEIGHT, _MOST_BEYOND = 4.0, 4.0
+_TAIL = 0.05
+_SHORTEST_TAIL, _LONGEST_TAIL = 0.05, 0.3  # in training ranges; the former is added
 _BLOCK_ROWS = 256
 
 
@@ -43,64 +53,79 @@ def doubts(
     """
     if not len(prepared.model.members[0].kept_rows):
         return responsibility
-    smallest, largest = training_range(prepared.model.features)
-    span = np.where(largest > smallest, largest - smallest, 1.0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        beyond = np.maximum(np.maximum(smallest - x, x - largest) / span, 0.0)
-    beyond = np.nan_to_num(np.minimum(beyond, _MOST_BEYOND))
+    model, kept = prepared.model, prepared.once(_kept_of)
+    rows = kept.weighted(x)
+    distance = np.nan_to_num(np.minimum(np.abs(rows - kept.middle) / kept.spread, _MOST_DISTANT))
+    distance[:, list(model.categories)] = 0.0  # their order has no middle
     found = responsibility * np.sqrt(share + _LEAST_SHARE)
-    found *= 1 + _BEYOND_WEIGHT * beyond
+    found *= np.sqrt(np.sqrt(distance + _LEAST_APART))
+    found *= 1 + _BEYOND_WEIGHT * _beyond(x, model.features)
     # Only the foremost are compared, which takes most of the time.
     n_compared = min(N_COMPARED, x.shape[1])
     each = np.arange(len(x))[:, None]
     wanted = np.argpartition(-found, n_compared - 1, axis=1)[:, :n_compared]
     deviation = np.zeros(x.shape)
-    deviation[each, wanted] = deviations(prepared, x, wanted, n_jobs)
+    deviation[each, wanted] = _deviations(kept, rows, wanted, n_jobs)
     deviation /= 1 + deviation / _LARGE_DEVIATION
     found *= deviation + _LEAST_DEVIATION
     return np.asarray(np.where(responsibility > 0, found, 0.0))
 
 
-def deviations(
-    prepared: PreparedModel, x: Array, wanted: NDArray[np.intp], n_jobs: int = 1
+def _beyond(x: Array, features: FeatureSummary) -> Array:
+    """How far values are beyond the training values and once their tail, in lengths of the tail.
+
+    x, result: (rows, features); 0 where missing
+    """
+    smallest, largest = training_range(features)
+    low, high = quantiles_of(features, _TAIL, 1 - _TAIL)
+    span = np.where(largest > smallest, largest - smallest, 1.0)
+    beyond = np.zeros(x.shape)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for outside, tail in ((smallest - x, low - smallest), (x - largest, largest - high)):
+            length = np.minimum(tail / span, _LONGEST_TAIL)
+            beyond = np.fmax(beyond, (outside / span - length) / (length + _SHORTEST_TAIL))
+    return np.minimum(beyond, _MOST_BEYOND)
+
+
+def _deviations(
+    kept: _Kept, rows: NDArray[np.float32], wanted: NDArray[np.intp], n_jobs: int
 ) -> Array:
     """How far values are from those of kept rows that agree with the rest of their row.
 
-    The mean over the members of |value − median| / (mean distance from the median + floor), among
-    the N_NEAREST kept rows found without the feature; 0 where missing.
-    x: (rows, features); wanted: (rows, some) features → (rows, some)
+    |value − median| / (mean distance from the median + floor) among the N_NEAREST kept rows found
+    without the feature; 0 where missing.
+    rows: (rows, features) as `weighted` gives them; wanted: (rows, some) features → (rows, some)
     """
-    total = np.zeros(wanted.shape)
-    members = prepared.once(_kept_of)
-    for kept in members:
-        rows, found = kept.weighted(x), np.empty(wanted.shape)
+    found = np.empty(wanted.shape)
 
-        def compare(start: int, kept: _Kept = kept, rows: Any = rows, found: Any = found) -> None:
-            block = slice(start, start + _BLOCK_ROWS)
-            scratch = np.empty((2, kept.rows.shape[1]), dtype=np.float32)
-            nearest = np.empty((2, kept.n_nearest), dtype=np.float32)
-            find_deviations(
-                *(rows[block], kept.rows, kept.floor, wanted[block]),
-                *(found[block], scratch, nearest),
-            )
+    def compare(start: int) -> None:
+        block = slice(start, start + _BLOCK_ROWS)
+        scratch = np.empty((2, kept.rows.shape[1]), dtype=np.float32)
+        nearest = np.empty((2, kept.n_nearest), dtype=np.float32)
+        find_deviations(
+            *(rows[block], kept.rows, kept.floor, kept.most_apart, wanted[block]),
+            *(found[block], scratch, nearest),
+        )
 
-        run_blocks(compare, range(0, len(x), _BLOCK_ROWS), n_jobs)
-        total += found
-    return total / len(members)
+    run_blocks(compare, range(0, len(rows), _BLOCK_ROWS), n_jobs)
+    return found
 
 
 class _Kept:
-    """The kept rows of a member, for the kernel.
+    """Kept rows to compare with. One member's: more rows of one tell more than fewer of each.
 
-    rows: (features, kept) float32; floor: (features,) float64, 0 for features that are not used.
+    rows: (features, kept) float32; middle, spread: (features,) their means and standard deviations;
+    floor: (features,) float64, 0 for features that are not used; most_apart: (features,) float32
     """
 
     def __init__(self, member: Member) -> None:
         # Neighbours stand near each other, so that every few of them still are everywhere.
         step = -(-len(member.kept_rows) // _MOST_ROWS)
-        self._member, kept = member, member.kept_rows[::step]
+        self._member, kept = member, member.kept_rows[::step].astype(np.float64)
         self.rows = np.ascontiguousarray(kept.T, dtype=np.float32)
-        self.floor = _FLOOR * kept.astype(np.float64).std(axis=0)
+        self.middle, spread = kept.mean(axis=0), kept.std(axis=0)
+        self.spread = np.maximum(spread, _LEAST_SPREAD)
+        self.floor, self.most_apart = _FLOOR * spread, (_MOST_APART * spread).astype(np.float32)
         self.n_nearest = max(min(N_NEAREST, int(_MOST_OF_KEPT * len(kept))), 1)
 
     def weighted(self, x: Array) -> NDArray[np.float32]:
@@ -109,5 +134,5 @@ class _Kept:
         return np.ascontiguousarray(scaled * self._member.kept_weight, dtype=np.float32)
 
 
-def _kept_of(model: FittedModel) -> list[_Kept]:
-    return [_Kept(member) for member in model.members]
+def _kept_of(model: FittedModel) -> _Kept:
+    return _Kept(model.members[0])

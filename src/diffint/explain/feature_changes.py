@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.model import N_BINS, FeatureSummary, FittedModel
+from .constraints import quantiles_of
 
 Array = NDArray[np.float64]
 
@@ -65,13 +66,8 @@ class FeatureChange:
 
 def deviations(features: FeatureSummary) -> Array:
     """Standard deviations of normal distributions with these central ranges. (features,)"""
-    low, high = _quantiles(features, *_CENTRAL)
+    low, high = quantiles_of(features, *_CENTRAL)
     return np.asarray((high - low) / 3.29)
-
-
-def _quantiles(features: FeatureSummary, *levels: float) -> list[Array]:
-    places = [list(features.levels).index(level) for level in levels]
-    return [features.quantiles[:, place] for place in places]
 
 
 def values_moved(former: FittedModel, model: FittedModel) -> NDArray[np.bool_]:
@@ -90,7 +86,7 @@ def _has_moved(former: FittedModel, model: FittedModel, i: int, j: int) -> bool:
         return values[0] != values[1]
     levels = np.array([_CENTRAL[0], 0.5, _CENTRAL[1]])
     was, now = (
-        np.array(_quantiles(m.features, *levels))[:, place]
+        np.array(quantiles_of(m.features, *levels))[:, place]
         for m, place in ((former, i), (model, j))
     )
     if np.isnan(was + now).any():
@@ -137,7 +133,7 @@ def feature_changes(
     moved_ranges: the feature of every range that moved
     """
     levels = (0.5, *_CENTRAL)
-    was, now = (np.stack(_quantiles(m.features, *levels), axis=1) for m in (former, model))
+    was, now = (np.stack(quantiles_of(m.features, *levels), axis=1) for m in (former, model))
     was_sd, sd = deviations(former.features), deviations(model.features)
     changes = []
     for j, name in enumerate(model.feature_names):

@@ -124,6 +124,11 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
 
 
+def fitting_number(why: LocalExplanation, row: int, j: int) -> float:
+    """The number that would fit all the rest of a row, whether or not its own is odd."""
+    return _fitting(why, row, j, _Comparison(why.scaled[row], []))
+
+
 def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
     """The first reason, or the other one if the first is weak and the other much sharper."""
     if one is None or other is None:
@@ -146,6 +151,13 @@ class _Comparison(NamedTuple):
         return cls(why.scaled[row], doubted)
 
 
+def _fitting(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
+    """What comparable rows have, or else what the model expects."""
+    if why.comparable is None:
+        return float(why.expected[row, j])
+    return why.comparable.fitting(by.scaled, by.doubted, j)
+
+
 def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
     """The reason to doubt a value that no training row has, or a missing one that they have."""
     value = float(why.value[row, j])
@@ -165,10 +177,7 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     reach = _BARELY * (high - low)
     if why.constant[j] or not (value < low - reach or value > high + reach):
         return None
-    expected = float(why.expected[row, j])
-    if why.comparable is not None:
-        expected = why.comparable.fitting(by.scaled, by.doubted, j)
-    return Reason(j, Kind.BEYOND, value, expected, low, high, 1.0, why.n_rows)
+    return Reason(j, Kind.BEYOND, value, _fitting(why, row, j, by), low, high, 1.0, why.n_rows)
 
 
 def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:

@@ -7,19 +7,21 @@ import numpy as np
 from ..kernel_cache import compiled
 
 GROUP = 16  # rows that are passed over together if all of them are too far
+BEYOND_MOST = np.float32(1 / 32)  # how much of a large difference counts, so that rows rarely tie
 _FAR = 0x7FFFFFFF  # above the bits of every number
 
 
 @compiled
-def find_deviations(rows, known, floor, wanted, deviation, scratch, nearest):
+def find_deviations(rows, known, floor, most, wanted, deviation, scratch, nearest):
     """For some cells, the distance from the middle of the nearest rows' values, over their spread.
 
     rows: (rows, features) float32, NaN where missing; known: (features, n) float32, the rows to
-    compare with; floor: (features,) added to the spread of their values, 0
-    for features that are not used; wanted: (rows, some) the features to look at. deviation: (rows,
-    some) |value − median| / (mean distance from the median + floor), 0 where missing; the nearest
-    rows are found without the feature, by L1 distance. scratch: (2, n) and nearest: (2, count) are
-    scratch space; count is the number of nearest rows.
+    compare with; floor: (features,) added to the spread of their values, 0 for features that are
+    not used; most: (features,) float32, a difference of two rows beyond which more counts little;
+    wanted: (rows, some) the features to look at. deviation: (rows, some) |value − median| / (mean
+    distance from the median + floor), 0 where missing; the nearest rows are found without the
+    feature, by the sum of differences. scratch: (2, n) and nearest: (2, count) are scratch space;
+    count is the number of nearest rows.
     """
     n_features, n = known.shape
     count = nearest.shape[1]
@@ -33,7 +35,7 @@ def find_deviations(rows, known, floor, wanted, deviation, scratch, nearest):
             if floor[j] == 0.0 or np.isnan(value):
                 continue
             for k in range(n):
-                total[k] += abs(value - known[j, k])
+                total[k] += _apart(value, known[j, k], most[j])
         for place_of_j in range(wanted.shape[1]):
             j = wanted[i, place_of_j]
             deviation[i, place_of_j] = 0.0
@@ -42,7 +44,8 @@ def find_deviations(rows, known, floor, wanted, deviation, scratch, nearest):
                 continue
             for k in range(n):
                 # Not below 0, so that the order of the bits is that of the numbers.
-                distance[k] = max(total[k] - abs(value - known[j, k]), np.float32(0.0))
+                own = _apart(value, known[j, k], most[j])
+                distance[k] = max(total[k] - own, np.float32(0.0))
             filled = 0
             farthest = np.int32(_FAR)
             for start in range(0, n, GROUP):
@@ -72,6 +75,13 @@ def find_deviations(rows, known, floor, wanted, deviation, scratch, nearest):
             for k in range(filled):
                 spread += abs(nearest[1, k] - middle)
             deviation[i, place_of_j] = abs(value - middle) / (spread / filled + floor[j])
+
+
+@compiled
+def _apart(one, other, most):
+    """How far two values separate their rows."""
+    difference = abs(one - other)
+    return min(difference, most + BEYOND_MOST * difference)
 
 
 @compiled

@@ -8,10 +8,11 @@ from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, listed, number, percent, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from ...explain.reasons import Condition, Kind, Reason
+from ...explain.reasons import Condition, Kind, Reason, fitting_number
 from .ranges import range_text
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason
+_DIFFERENT = 0.05  # of the training range, between a value and one that would fit better
 _CARRIED = 0.6  # share of the score that they carry together, if so few do
 
 
@@ -208,8 +209,20 @@ def _no_single_value(why: LocalExplanation, row: int) -> str:
     carried = percent(float(why.share[row, main].sum()))
     return (
         "No single value is outside of what comparable training rows have, but the combination is "
-        f"unusual; {carried} of the score comes from {listed(names)}."
+        f"unusual; {carried} of the score comes from {listed(names)}.{_most_doubted(why, row)}"
     )
+
+
+def _most_doubted(why: LocalExplanation, row: int) -> str:
+    """`` Most in doubt is a = 9; 5 would fit the rest of the row better.``"""
+    j = int(why.order[row, 0])
+    if np.isnan(why.value[row, j]):
+        return ""
+    value, start = why.value[row, j], f" Most in doubt is {shown_name(why.feature_names[j])} = "
+    fitting = np.nan if j in why.categories else fitting_number(why, row, j)
+    differs = abs(fitting - value) > _DIFFERENT * (why.largest[j] - why.smallest[j])
+    better = f"; {distinct_numbers(fitting, value)[0]} would fit the rest of the row better"
+    return f"{start}{_value(why, row, j)}{better if differs else ''}."
 
 
 def _main(why: LocalExplanation, row: int) -> list[int]:
