@@ -53,7 +53,7 @@ def readme() -> Iterator[Claim]:
         "in {:.0f} % ({:.0f} %) ({:.0f} tables, {:.0f} seeds;",
         *both("1 broken"), first("OutlierTree", "1 broken"), first(NEIGHBOURS, "1 broken"),
         *both("in range"), *both("out of range"),
-        sentence("explain_quality.md", "put together with `--from-csv`."),
+        sentence("explain_quality.md", "TreeSHAP on two."),
         sentence("explain_quality.md", "trained on at most 10,000),"),
     )  # fmt: skip
     yield claim(

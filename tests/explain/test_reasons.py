@@ -1,6 +1,7 @@
 """Reasons: the search for conditions against its definition, and what every reason keeps."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ def defined_gap(value, values, most_left_out, fewest=0):
     return max(low - value, value - high) / max(high - low, NARROWEST)
 
 
-def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
+def defined_search(row, feature, candidates, alone, categories, scaled, sizes, fewest):
     """All sets of conditions as (gap, set of (feature, rows)), the best first."""
     most_left_out = int(TAIL * sizes[-1])
     column = scaled[feature]
@@ -42,13 +43,13 @@ def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
     value = row[feature]
     found = [(max(low - value, value - high) / max(high - low, NARROWEST), ())]
     windows, firsts = {}, []
-    for c in candidates:
+    for c, single in zip(candidates, alone, strict=True):
         each = [defined_window(row[c], scaled[c], size, categories[c]) for size in sizes]
         each = [w for i, w in enumerate(each) if len(w) >= fewest and w not in each[:i]]
         windows[c] = each
         gaps = [defined_gap(value, column[sorted(w)], most_left_out, fewest) for w in each]
         gaps = [gap for gap in gaps if gap is not None]
-        found += [(gap, (c,)) for gap in gaps]
+        found += [(gap / SHARPER, (c,)) for gap in gaps if single]
         if gaps:
             firsts.append((max(gaps), c))
     firsts = sorted(firsts, key=lambda item: -item[0])[:N_FIRST]
@@ -64,7 +65,7 @@ def defined_search(row, feature, candidates, categories, scaled, sizes, fewest):
                 both = first & window
                 gap = defined_gap(value, column[sorted(both)], most_left_out, fewest)
                 if gap is not None and gap > wanted:
-                    found.append((gap / SHARPER, (c, other)))
+                    found.append((gap / SHARPER**2, (c, other)))
     return sorted(found, key=lambda item: -item[0])
 
 
@@ -83,6 +84,7 @@ def test_the_search_is_the_defined_one(seed):
     row[3] = rng.integers(0, 4)  # also one that no row has
     feature = int(rng.integers(3))
     candidates = rng.permutation(np.setdiff1d(np.arange(5), feature))
+    alone = rng.random(len(candidates)) < 0.7
     order = np.argsort(scaled, axis=1, kind="stable")
     fewest = 6
     sizes = np.maximum(np.array([0.1, 0.2, 0.4]) * n, fewest).astype(int)
@@ -91,6 +93,7 @@ def test_the_search_is_the_defined_one(seed):
         row,
         feature,
         candidates,
+        alone,
         categories,
         scaled,
         np.take_along_axis(scaled, order, axis=1),
@@ -107,7 +110,8 @@ def test_the_search_is_the_defined_one(seed):
         places,
         np.empty((2, int(TAIL * sizes[-1]) + 1)),
     )
-    expected = defined_search(row, feature, candidates, categories, scaled, sizes, fewest)[:MOST]
+    expected = defined_search(row, feature, candidates, alone, categories, scaled, sizes, fewest)
+    expected = expected[:MOST]
     np.testing.assert_allclose(gaps[: len(expected)], [gap for gap, _ in expected])
     assert np.isneginf(gaps[len(expected) :]).all()
     for place, (_, conditions) in zip(places, expected, strict=False):
@@ -203,6 +207,42 @@ class TestConditionalReasons:
         assert (reason.kind.value, reason.conditions, reason.coverage) == ("beyond", (), 1.0)
         assert reason.expected == pytest.approx(float(rows["size"][0]) ** 2, abs=8)
 
+    def test_what_tells_nothing_about_a_value_is_no_condition_by_itself(self):
+        rng = np.random.default_rng(0)
+        kinds = rng.choice(list("abcd"), 4_000)
+        # By chance, the tails are not equally long for all kinds.
+        table = pd.DataFrame({"kind": kinds, "height": rng.standard_t(3, size=4_000)})
+        table["width"] = table["height"] + rng.normal(0, 0.1, 4_000)
+        detector = DiffInt(n_units=40, epochs=60, random_state=0).fit(table)
+        far = np.quantile(table["height"], 0.9995)
+        rows = pd.DataFrame({"kind": list("abcd"), "height": far, "width": far})
+        why = detector.explain(rows)
+        reasons = [why.reason_of(i, 1) for i in range(4)]
+        assert sum(reason is not None for reason in reasons) >= 3
+        for reason in filter(None, reasons):
+            assert {condition.feature for condition in reason.conditions} <= {2}
+
+    def test_a_value_next_to_its_range_is_no_second_reason_if_in_little_doubt(self, broken):
+        reasons = [broken.reasons_of(row) for row in range(len(broken))]
+        row = next(i for i, found in enumerate(reasons) if any(r.barely for r in found[1:]))
+        for reason in reasons[row][1:]:
+            doubt = broken.doubt.copy()
+            doubt[row, reason.feature] = 0.2 * doubt[row].max()
+            again = replace(broken, doubt=doubt).doubted(row)
+            assert (reason.feature in again) == (not reason.barely)
+
+    def test_values_that_contradict_each_other_beside_a_new_category(self):
+        rng = np.random.default_rng(0)
+        asleep = rng.uniform(2, 20, 400)
+        table = pd.DataFrame({"order": rng.choice(list("abc"), 400), "asleep": asleep})
+        table["awake"] = 24 - asleep
+        detector = DiffInt(n_units=40, epochs=60, random_state=0).fit(table)
+        wrong = pd.DataFrame({"order": ["new"], "asleep": [8.0], "awake": [8.0]})
+        why = replace(detector.explain(wrong), doubt=np.array([[3.0, 1.0, 2.0]]))
+        new, contradiction = why.reasons_of(0)
+        assert (new.kind.value, contradiction.kind.value) == ("new", "range")
+        assert {contradiction.feature, contradiction.conditions[0].feature} == {1, 2}
+
     def test_the_same_reasons_for_a_row_alone(self, detector, broken):
         alone = detector.explain(break_weight(make_linked(200, seed=1)).iloc[[7]])
         assert alone.reasons_of(0) == broken.reasons_of(7)
@@ -253,11 +293,13 @@ class TestWithoutAReason:
             assert text.startswith("No single value is outside of what comparable training")
             assert "no single value stands out" in why.brief(row)
             # Another sign of any of the four would make the row ordinary.
-            named, value, better = re.search(
-                r"Most in doubt is x(\d) = (\S+); (\S+) w", text
+            values = dict(re.findall(r"(x\d) = (−?[\d.]+\d|−?\d)", text))
+            for name, value in values.items():
+                assert float(value.replace("−", "-")) == why.value[row, int(name[1])]
+            doubted, _, better = re.search(
+                r"Most in doubt is (x\d)( = \S+)?; (\S+) would fit", text
             ).groups()
-            assert float(value.replace("−", "-")) == why.value[row, int(named)]
-            assert value.startswith("−") != better.startswith("−")
+            assert values[doubted].startswith("−") != better.startswith("−")
 
 
 class TestWithoutKeptRows:

@@ -362,21 +362,22 @@ class Associations(Immutable):
         return min(ends[0]), max(ends[1])
 
     def clashes(self, x: NDArray[Any], i: int) -> NDArray[np.int64]:
-        """Why the values of the i-th of `columns` are surprising. x: (rows, features) → (rows, 5)
+        """Why the values of the i-th of `columns` are surprising. x: (rows, features) → (rows, 6)
 
         The column that shows it most, −1 if none does; the training rows in the row's bin of that
         column; those of them in the same bin of the i-th; all training rows in this bin of the
-        i-th; and those in any bin of it.
+        i-th; those in any bin of it; and the bin of the i-th that most training rows in the row's
+        bin of the other column are in.
         """
         shown_by, bins = self.surprise(x, only=i)[1][:, i], self.bins(x)
-        result = np.zeros((len(bins), 5), dtype=np.int64)
+        result = np.zeros((len(bins), 6), dtype=np.int64)
         result[:, 0] = shown_by
         alone = np.append(self.table(i, self.columns[i]).diagonal(), 0)  # the last: NO_BIN
         result[:, 3], result[:, 4] = alone[bins[:, self.columns[i]]], alone.sum()
         for other in np.unique(shown_by[shown_by >= 0]).tolist():
             rows = np.flatnonzero(shown_by == other)
             table = self.table(i, other)[:, bins[rows, other]]
-            result[rows, 1] = table.sum(axis=0)
+            result[rows, 1], result[rows, 5] = table.sum(axis=0), table.argmax(axis=0)
             own = bins[rows, self.columns[i]]
             result[rows, 2] = table[own, np.arange(len(rows))]
         return result

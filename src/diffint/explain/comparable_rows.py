@@ -28,11 +28,12 @@ BASE = 2  # the window of a first condition when there is a second one
 MOST_CANDIDATES = 8  # features that may be in a condition on the range of a feature
 TAIL = 0.02  # share of rows on each side that a range leaves out when conditions are chosen
 NARROWEST = 0.02  # width of a range as a share of the scaled training range, for comparisons
-SHARPER = 1.3  # how much sharper a range must be to be worth a second condition
+SHARPER = 1.3  # how much sharper a range must be to be worth one more condition
 _FEWEST_ROWS, _FEWEST_SHARE = 80, 0.2  # comparable rows in a half, or this share of it
 _FEWEST_MEASURED = 0.75  # of these, comparable rows in the half that measures
 _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
 _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
+_TELLS = 0.97  # how much a feature varies beside similar values of one that tells about it
 _MOST_TRIED = 3  # sets of conditions that are measured
 _N_NEAREST = 10  # rows whose median would fit
 
@@ -45,7 +46,8 @@ class ComparableRows(Immutable):
     scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
     order, those without a value last; rank: (features, rows) the place of each row in it; known:
     (features,) how many have a value. tells: (features, some) for each feature those that say most
-    about it. smallest, largest: (features,) of all training rows; weighted: (rows, features) both
+    about it; alone: (features, some) whether one of these says enough for a single condition.
+    smallest, largest: (features,) of all training rows; weighted: (rows, features) both
     halves, scaled and divided by `divisor` (features,) for distances. sampled: whether not all
     training rows are here.
     """
@@ -58,6 +60,7 @@ class ComparableRows(Immutable):
     rank: NDArray[np.intp]
     known: NDArray[np.intp]
     tells: NDArray[np.intp]
+    alone: NDArray[np.bool_]
     smallest: Array
     largest: Array
     weighted: Array
@@ -88,7 +91,7 @@ class ComparableRows(Immutable):
             order,
             np.argsort(order, axis=1),
             known,
-            _telling(scaled, order, smallest < largest),
+            *_telling(scaled, order, smallest < largest),
             smallest,
             largest,
             np.concatenate([scaled.T, scaler.target(second, "unclipped")]) / divisor,
@@ -114,7 +117,7 @@ class ComparableRows(Immutable):
         measured = [reason for reason in each if reason is not None]
         if not measured:
             return None
-        found = max(measured, key=lambda reason: reason.gap)
+        found = max(measured, key=lambda r: r.gap / SHARPER ** len(r.conditions))
         expected = self.fitting(scaled, doubted, feature)
         if not found.lower <= expected <= found.upper:
             return found
@@ -185,13 +188,15 @@ class ComparableRows(Immutable):
         fewest = fewest_rows(n)
         sizes = np.array([max(int(share * n), fewest) for share in WINDOWS])
         tells = self.tells[feature]
-        candidates = tells[~np.isnan(row[tells]) & (tells[:, None] != doubted).all(axis=1)]
+        usable = ~np.isnan(row[tells]) & (tells[:, None] != doubted).all(axis=1)
+        usable &= np.cumsum(usable) <= MOST_CANDIDATES
         gaps = np.full(_MOST_TRIED, -np.inf)
         places = np.zeros((_MOST_TRIED, 6), dtype=np.int64)
         search_conditions(
             scaled,
             feature,
-            candidates[:MOST_CANDIDATES],
+            tells[usable],
+            self.alone[feature, usable],
             self.is_category,
             self.choosing_scaled,
             self.ordered,
@@ -228,12 +233,15 @@ def _spread(scaled: Array) -> Array:
     return np.asarray(np.sqrt((known * (values - middle[:, None]) ** 2).sum(axis=1) / count))
 
 
-def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _telling(
+    scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """For each feature the others that vary, by how little it varies beside similar values of them.
 
-    scaled, order: (features, rows); varies: (features,) → (features, some)
+    Also whether that is noticeably less than it varies at all.
+    scaled, order: (features, rows); varies: (features,) → (features, some) each
     """
-    n_features = len(scaled)
+    n_features, n_rows = scaled.shape
     spread = np.empty((n_features, n_features))
     for c, places in enumerate(order):
         parts = np.array_split(places, _N_PARTS)
@@ -242,7 +250,10 @@ def _telling(scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]) 
     np.fill_diagonal(spread, np.inf)
     # More than needed, in place of those in doubt.
     count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + MOST_DOUBTED)
-    return np.argsort(spread, axis=1, kind="stable")[:, :count]
+    tells = np.argsort(spread, axis=1, kind="stable")[:, :count]
+    # Few rows vary less than many do, also if the other feature tells nothing.
+    by_chance = np.sqrt(max(1 - _N_PARTS / n_rows, 0.0)) * _spread(scaled)[:, None]
+    return tells, np.take_along_axis(spread, tells, axis=1) <= _TELLS * by_chance
 
 
 def _outside(n_outside: int, n_at_end: int, n: int) -> float:

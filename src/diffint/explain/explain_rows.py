@@ -88,7 +88,7 @@ def _clashes(
 ) -> dict[int, NDArray[np.int64]]:
     """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
     each = [m.associations for m in model.members]
-    found = {int(j): np.zeros((len(x), 5), dtype=np.int64) for j in each[0].columns}
+    found = {int(j): np.zeros((len(x), 6), dtype=np.int64) for j in each[0].columns}
     for m, associations in enumerate(each):
         rows = np.flatnonzero(member == m)
         for i, j in enumerate(associations.columns):

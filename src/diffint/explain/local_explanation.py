@@ -65,10 +65,11 @@ class LocalExplanation(Immutable):
     held_out: whether the p-values are based on rows left out of training.
     categories: the features that are categories, with their values; their numbers above are the
         positions of values in this list.
-    clashes: for features whose values can be surprising a (rows, 5) array: the column with which a
+    clashes: for features whose values can be surprising a (rows, 6) array: the column with which a
         row's value goes together least (−1 if there is none), the training rows alike in it, those
-        of them with the same value (or a similar one if it is a number), and of all training rows
-        those with this value, and how many have any.
+        of them with the same value (or a similar one if it is a number), of all training rows
+        those with this value, and how many have any; and for a category the value that most of the
+        rows alike have.
     comparable: the training rows that values are compared with; None if the model keeps too few.
     new_texts: values of categories that are not in `categories`, and the days of times beyond the
     training times, by row and feature, where known.
@@ -199,7 +200,9 @@ class LocalExplanation(Immutable):
                 category = r.feature in self.categories
                 value = self.value_text(row, r.feature) if category else r.value
                 conditions = conditions_text(self, row, r)
-                numbers = (r.expected, r.lower, r.upper) if not category else (np.nan,) * 3
+                numbers: tuple[object, ...] = (r.expected, r.lower, r.upper)
+                if category:
+                    numbers = (self._category_text(r.feature, r.expected), np.nan, np.nan)
                 start = row, rank, self.feature_names[r.feature], r.kind.value, value
                 end = conditions, r.support, r.coverage, self.share[row, r.feature]
                 lines.append((*start, *numbers, *end))
@@ -231,6 +234,9 @@ class LocalExplanation(Immutable):
         if np.isnan(code):
             return None
         return self.new_texts.get((row, feature), value_text(values, code))
+
+    def _category_text(self, feature: int, code: float) -> str | float:
+        return value_text(self.categories[feature], code) if code >= 0 else np.nan
 
     def beyond_text(self, row: int, feature: int) -> str | None:
         """The days of a time beyond the training times; None for every other cell."""

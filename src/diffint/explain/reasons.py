@@ -20,7 +20,10 @@ Array = NDArray[np.float64]
 MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
+_CLEAR_DOUBT = 0.3  # the same of a value that is barely outside its range
 _WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
+_NEXT_TO = 0.2  # gap of a value that is hardly outside
+_DIFFERENT = 0.05  # training ranges between a value and one that would fit better
 _BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
 _RARE = 0.01  # share of training rows that have a rare value
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
@@ -51,7 +54,8 @@ class Condition(NamedTuple):
 class Reason:
     """Why a value is in doubt: comparable training rows keep a range that it is outside of.
 
-    value: NaN if missing. expected: what comparable rows have in the middle; NaN if unknown.
+    value: NaN if missing. expected: what comparable rows have in the middle, of a category most of
+    them; NaN if unknown.
     lower, upper: the range; NaN if there is none. coverage: the share of new comparable rows that
     is expected inside the range, or to have another value. support: number of comparable training
     rows that were looked at. No conditions: all training rows are comparable.
@@ -84,13 +88,19 @@ class Reason:
         """Whether the value is only a little outside the range of comparable rows."""
         return self.kind is Kind.RANGE and self.gap < _WEAK
 
+    @property
+    def barely(self) -> bool:
+        """Whether the value is next to the range of comparable rows."""
+        return self.kind is Kind.RANGE and self.gap < _NEXT_TO
+
 
 def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ...]:
     """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
     These are values that no training row has, and values in doubt that comparable rows do not have.
-    The first value may also be compared by others in doubt, if its reason is weak otherwise: two
-    values may contradict only each other. A rare value is a reason if there is no other.
+    The first value that is compared may also be compared by others in doubt, if its reason is weak
+    otherwise: two values may contradict only each other. A further value must be outside its range
+    by more than a little. A rare value is a reason if there is no other.
     """
     order, doubt = why.order[row], why.doubt[row]
     by = _Comparison.of(why, row)
@@ -98,13 +108,17 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     relied_on: set[int] = set()  # what a reason compares by is not in doubt
     tried = [j for j in order[: most + _MORE_TRIED].tolist() if doubt[j] > 0]
     in_doubt = [j for j in tried if doubt[j] >= _LEAST_DOUBT * doubt[order[0]]]
+    compared = 0
     for j in tried:
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
-            if j == tried[0]:
-                alone = None if reason and not reason.weak else by._replace(doubted=[])
-                reason = _sharper(reason, alone and _compared(why, row, j, alone))
+            compared += 1
+            if compared == 1 and (reason is None or reason.weak):
+                by_doubted = by._replace(doubted=[one.feature for one in found])
+                reason = _sharper(reason, _compared(why, row, j, by_doubted))
+            if found and reason and reason.barely and doubt[j] < _CLEAR_DOUBT * doubt[order[0]]:
+                continue
         if reason is not None:
             found.append(reason)
             relied_on.update(condition.feature for condition in reason.conditions)
@@ -124,9 +138,9 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
 
 
-def fitting_number(why: LocalExplanation, row: int, j: int) -> float:
-    """The number that would fit all the rest of a row, whether or not its own is odd."""
-    return _fitting(why, row, j, _Comparison(why.scaled[row], []))
+def better_number(why: LocalExplanation, row: int, j: int) -> float:
+    """The number that would fit all the rest of a row, NaN if its own is nearly that."""
+    return _better(why, row, j, _Comparison(why.scaled[row], []))
 
 
 def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
@@ -158,6 +172,13 @@ def _fitting(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
     return why.comparable.fitting(by.scaled, by.doubted, j)
 
 
+def _better(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
+    """What comparable rows have; NaN if the row has nearly that."""
+    fitting = _fitting(why, row, j, by)
+    nearly = _DIFFERENT * (why.largest[j] - why.smallest[j])
+    return fitting if abs(fitting - why.value[row, j]) > nearly else np.nan
+
+
 def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
     """The reason to doubt a value that no training row has, or a missing one that they have."""
     value = float(why.value[row, j])
@@ -184,7 +205,7 @@ def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reaso
     """The reason to doubt a value that training rows have, but comparable ones do not."""
     if np.isnan(why.value[row, j]) or why.constant[j]:
         return None
-    clash = _clash(why, row, j, by.doubted)
+    clash = _clash(why, row, j, by)
     if j in why.categories:
         return clash
     if why.comparable is None:
@@ -211,31 +232,33 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
 
 def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """A value of a category that few training rows have."""
-    n_value, n_all = why.clashes[j][row, 3:].tolist()
+    n_value, n_all = why.clashes[j][row, 3:5].tolist()
     value = float(why.value[row, j])
     if n_value >= _RARE * n_all or np.isnan(value):
         return None
     return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
 
 
-def _clash(why: LocalExplanation, row: int, j: int, doubted: list[int]) -> Reason | None:
+def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
     """Hardly any of the rows that are alike in another column has such a value.
 
     None if the value is not much rarer beside the other one than by itself, beyond chance.
     """
     if j not in why.clashes:
         return None
-    other, n_rows, n_same, n_value, n_all = why.clashes[j][row].tolist()
+    other, n_rows, n_same, n_value, n_all, usual = why.clashes[j][row].tolist()
     by_chance = n_rows * n_value / max(n_all, 1)
-    if other < 0 or why.constant[other] or other in doubted:
+    if other < 0 or why.constant[other] or other in by.doubted:
         return None
     if by_chance - n_same <= 2 * np.sqrt(by_chance) or n_same > _SELDOM * by_chance:
         return None
     beside = float(why.value[row, other])
+    expected = float(usual) if j in why.categories else _better(why, row, j, by)
     return Reason(
         j,
         Kind.CLASH,
         float(why.value[row, j]),
+        expected,
         coverage=1 - n_same / n_rows,
         support=n_rows,
         conditions=(Condition(other, beside, beside),),

@@ -12,8 +12,8 @@ DEEP_INSIDE = -0.25  # gap of a value that a second condition hardly brings outs
 
 @compiled
 def search_conditions(
-    row, feature, candidates, categories, scaled, ordered, order, rank, known, sizes, base, fewest,
-    tail_share, narrowest, sharper, gaps, places, extremes,
+    row, feature, candidates, alone, categories, scaled, ordered, order, rank, known, sizes, base,
+    fewest, tail_share, narrowest, sharper, gaps, places, extremes,
 ):  # fmt: skip
     """The conditions under which the value of a feature lies farthest outside, the best first.
 
@@ -24,14 +24,15 @@ def search_conditions(
     rows, which leaves out `tail_share` of them on each side, over the width of the range, at least
     `narrowest`; below 0 inside. Deep inside the ranges of all single conditions, two are not tried.
 
-    row: (features,) scaled; candidates: (some,) features that may be in a condition; categories:
-    (features,) bool; scaled: (features, n), NaN where missing; ordered: (features, n) the same,
-    sorted; order: (features, n) the rows in this order, those without a value last; rank:
-    (features, n) the place of each row in it; known: (features,) how many rows have a value; sizes:
-    (some,) growing; fewest: rows that a range needs; sharper: how much larger the gap of two
-    conditions must be than that of one.
-    gaps: (most,) −∞ to start with; places: (most, 6) for each condition the feature (−1: none) and
-    the first and last place in its order. extremes: (2, most left out on a side + 1) scratch.
+    row: (features,) scaled; candidates: (some,) features that may be in a condition; alone: (some,)
+    bool, whether also in a single one; categories: (features,) bool; scaled: (features, n), NaN
+    where missing; ordered: (features, n) the same, sorted; order: (features, n) the rows in this
+    order, those without a value last; rank: (features, n) the place of each row in it; known:
+    (features,) how many rows have a value; sizes: (some,) growing; fewest: rows that a range needs;
+    sharper: how much larger a gap must be to be worth one more condition.
+    gaps: (most,) −∞ to start with, divided by `sharper` once for each condition; places: (most, 6)
+    for each condition the feature (−1: none) and the first and last place in its order. extremes:
+    (2, most left out on a side + 1) scratch.
     """
     n = known[feature]
     n_sizes, n_candidates = len(sizes), len(candidates)
@@ -69,7 +70,8 @@ def search_conditions(
             if count < fewest:
                 continue
             gap = _gap(value, count, tail_share, narrowest, extremes)
-            _insert(gap, c, first, last, -1, 0, 0, gaps, places)
+            if alone[i]:
+                _insert(gap / sharper, c, first, last, -1, 0, 0, gaps, places)
             best = max(best, gap)
         place = N_FIRST
         while place > 0 and first_gaps[place - 1] < best:
@@ -106,7 +108,7 @@ def search_conditions(
                 gap = _gap(value, count, tail_share, narrowest, extremes)
                 if gap > wanted:
                     _insert(
-                        gap / sharper, c, first, last, other_c, other_first, other_last,
+                        gap / sharper**2, c, first, last, other_c, other_first, other_last,
                         gaps, places,
                     )  # fmt: skip
 

@@ -6,13 +6,13 @@ import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import distinct_numbers, listed, number, percent, shown_name
+from ...core.kinds import value_text
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from ...explain.reasons import Condition, Kind, Reason, fitting_number
+from ...explain.reasons import Condition, Kind, Reason, better_number
 from .ranges import range_text
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason
-_DIFFERENT = 0.05  # of the training range, between a value and one that would fit better
 _CARRIED = 0.6  # share of the score that they carry together, if so few do
 
 
@@ -113,12 +113,11 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     if found.kind is Kind.NEW:
         return f"{shown}, a value that no training row has"
     if found.kind is Kind.RARE:
-        return f"{shown}, as {_few(found)} of {_by_rows(why, found)}"
+        return f"{shown}, a value that {_few(found)} of the {_by_rows(why, found)} {_have(found)}"
     if found.kind is Kind.CLASH:
-        have, those = _few(found), f"of the {_by_rows(why, found)} with {alike}"
-        if j in why.categories:
-            return f"{shown}, as {have} {those}"
-        return f"{shown}, but {have} {those} {'are' if _others(found) > 1 else 'is'} near it"
+        having = _have(found) if j in why.categories else _have(found, "are near", "is near")
+        those = f"{_few(found)} of the {_by_rows(why, found)} with {alike}"
+        return f"{shown}, but {those} {having} it{_fits(why, found)}"
     if found.kind is Kind.PATTERN:
         return _against_pattern(why, row, found)
     those = f"rows with {alike}" if alike else "all rows"
@@ -159,6 +158,10 @@ def _few(found: Reason) -> str:
     return "none" if _others(found) == 0 else f"only {_others(found):,}"
 
 
+def _have(found: Reason, several: str = "have", one: str = "has") -> str:
+    return several if _others(found) > 1 else one
+
+
 def _others(found: Reason) -> int:
     """Comparable training rows with the same value."""
     return round((1 - found.coverage) * found.support)
@@ -178,6 +181,9 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     """``; 5.6 would fit``"""
     if np.isnan(found.expected):
         return ""
+    if found.feature in why.categories:
+        usual = value_text(why.categories[found.feature], found.expected)
+        return f"; {shown_name(usual)} would fit"
     expected = np.round(found.expected) if why.whole[found.feature] else found.expected
     return f"; {distinct_numbers(expected, found.value)[0]} would fit"
 
@@ -205,24 +211,37 @@ def _condition(why: LocalExplanation, row: int, condition: Condition, near: bool
 def _no_single_value(why: LocalExplanation, row: int) -> str:
     """What the score of a flagged row comes from in which no value is odd by itself."""
     main = _main(why, row)
-    names = [shown_name(why.feature_names[j]) for j in main]
+    named = [_with_value(why, row, j) for j in main]
     carried = percent(float(why.share[row, main].sum()))
     return (
         "No single value is outside of what comparable training rows have, but the combination is "
-        f"unusual; {carried} of the score comes from {listed(names)}.{_most_doubted(why, row)}"
+        f"unusual: {listed(named)} {'carries' if len(main) == 1 else 'carry'} {carried} of the "
+        f"score.{_most_doubted(why, row, main)}"
     )
 
 
-def _most_doubted(why: LocalExplanation, row: int) -> str:
-    """`` Most in doubt is a = 9; 5 would fit the rest of the row better.``"""
+def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
+    """`` Most in doubt is a = 9; 5 would fit the rest of the row better.``
+
+    named: features whose values the text has already
+    """
     j = int(why.order[row, 0])
     if np.isnan(why.value[row, j]):
         return ""
-    value, start = why.value[row, j], f" Most in doubt is {shown_name(why.feature_names[j])} = "
-    fitting = np.nan if j in why.categories else fitting_number(why, row, j)
-    differs = abs(fitting - value) > _DIFFERENT * (why.largest[j] - why.smallest[j])
-    better = f"; {distinct_numbers(fitting, value)[0]} would fit the rest of the row better"
-    return f"{start}{_value(why, row, j)}{better if differs else ''}."
+    shown = shown_name(why.feature_names[j]) if j in named else _with_value(why, row, j)
+    better = np.nan if j in why.categories else better_number(why, row, j)
+    if np.isnan(better):
+        return f" Most in doubt is {shown}."
+    fits = distinct_numbers(better, why.value[row, j])[0]
+    return f" Most in doubt is {shown}; {fits} would fit the rest of the row better."
+
+
+def _with_value(why: LocalExplanation, row: int, j: int) -> str:
+    """``a = 9``, or ``a missing``"""
+    name = shown_name(why.feature_names[j])
+    if np.isnan(why.value[row, j]):
+        return f"{name} missing"
+    return f"{name} = {_value(why, row, j)}"
 
 
 def _main(why: LocalExplanation, row: int) -> list[int]:
