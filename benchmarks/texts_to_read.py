@@ -8,7 +8,8 @@ another unit (10, 100 or 1,000 times as large or small), a number or a category 
 rows are not flagged before the error was made, and flagged after, at a rate of 5 %.
 
 `texts.md` has the texts, in random order; `truth.csv` has, for each of them, the columns that are
-wrong, the kind of the error, and whether the text names such a column at all, and first.
+wrong, the kind of the error, and whether the text gives a reason to doubt one of them at all, and
+first.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class Text(NamedTuple):
     wrong: set[str]
     kind: str
     named: list[str]  # the columns with a reason, in order
+
+    def names_wrong(self, most: int | None = None) -> bool:
+        """Whether one of the first reasons is to doubt a wrong column."""
+        return bool(self.wrong & set(self.named[:most]))
 
 
 def benign_biopsies() -> pd.DataFrame:
@@ -145,11 +150,10 @@ def main() -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["text", "table", "kind", "wrong", "named", "named_first"])
         for i, t in enumerate(texts, 1):
-            named = bool(t.wrong & set(t.named)), bool(t.wrong & set(t.named[:1]))
-            writer.writerow([i, t.table, t.kind, " ".join(sorted(t.wrong)), *map(int, named)])
-    n_named = sum(bool(t.wrong & set(t.named)) for t in texts)
-    n_first = sum(bool(t.wrong & set(t.named[:1])) for t in texts)
-    print(f"{len(texts)} texts; {n_named} name a wrong column, {n_first} first")
+            named = int(t.names_wrong()), int(t.names_wrong(1))
+            writer.writerow([i, t.table, t.kind, " ".join(sorted(t.wrong)), *named])
+    n_named, n_first = (sum(t.names_wrong(most) for t in texts) for most in (None, 1))
+    print(f"{len(texts)} texts; {n_named} have a reason to doubt a wrong column, {n_first} first")
 
 
 if __name__ == "__main__":

@@ -74,11 +74,11 @@ def test_a_value_that_never_occurs_with_the_rest_is_surprising():
     surprise, shown_by = found.surprise(np.stack([usual, swapped]))
     assert surprise[1, 0] > surprise[0, 0] + 2
     assert shown_by[1, 0] == 2
-    other, n_rows, n_same, n_value, n_all, usual = found.clashes(swapped[None], 0)[0]
+    other, n_rows, n_same, n_value, n_all, most = found.clashes(swapped[None], 0)[0]
     assert (n_value, n_all) == (found.table(0, 0)[2, 2], found.table(0, 0).sum())
     assert (other, n_same) == (2, 0)
     beside = found.table(0, 2)[:, found.bins(swapped[None])[0, 2]]
-    assert beside[usual] == beside.max()
+    assert beside[most] == beside.max()
     assert n_rows > 20
 
 

@@ -1,6 +1,7 @@
 """Which values of a row are doubted: against the definition, and with values that are wrong."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from diffint import DiffInt
@@ -66,6 +67,52 @@ def test_a_value_beyond_all_training_values_comes_first(detector):
     rows = make_linked(40, seed=1)
     rows[:, 4] = 9.0
     assert (detector.explain(rows).order[:, 0] == 4).all()
+
+
+def defined_doubt(why, model, i, categories):
+    """Of a row's features as docs/method.md has it, right for the foremost four; and these."""
+    member, features = model.members[0], model.features
+    kept = member.kept_rows.astype(np.float64)
+    row = member.scaler.target(why.value[[i]], "unclipped")[0] * member.kept_weight
+    levels = list(features.levels)
+    found, n_features = [], len(row)
+    for j in range(n_features):
+        quantile = dict(zip(levels, features.quantiles[j], strict=True))
+        low, high, value = quantile[levels[0]], quantile[levels[-1]], why.value[i, j]
+        below = (low - value) / (high - low), (quantile[0.05] - low) / (high - low)
+        above = (value - high) / (high - low), (high - quantile[0.95]) / (high - low)
+        beyond = [(far - min(tail, 0.3)) / (min(tail, 0.3) + 0.05) for far, tail in (below, above)]
+        far, apart = max(0, *beyond), abs(row[j] - kept[:, j].mean()) / kept[:, j].std()
+        if j in categories or np.isnan(value):
+            far = apart = 0
+        part = why.responsibility[i, j] * np.sqrt(why.share[i, j] + 0.001)
+        found.append(part * (min(apart, 8) + 0.3) ** 0.25 * (1 + 4 * min(far, 4)))
+    floor, most = 0.2 * kept.std(axis=0), 0.7 * kept.std(axis=0)
+    foremost = np.argsort(found)[-4:]
+    for j in foremost:
+        deviation = 0.0
+        if not np.isnan(why.value[i, j]):
+            deviation = defined_deviation(row, kept, floor, most, j, 10)
+        found[j] *= deviation / (1 + deviation / 6) + 0.1
+    return found, foremost
+
+
+def test_doubt_is_the_defined_one():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(make_linked(600), columns=list("abcdef"))
+    table["kind"] = rng.choice(["x", "y", "z"], 600)
+    detector = DiffInt(**(QUICK | {"n_members": 2})).fit(table)
+    assert len(detector.model_.members[0].kept_rows) <= 1024  # all of them are compared
+    rows = table.iloc[:60].reset_index(drop=True)
+    rows["a"] = rng.permutation(rows["a"])
+    rows.loc[10:19, "d"] = rng.uniform(3, 12, 10)
+    rows.loc[20:29, "e"] = -rng.uniform(3, 5, 10)
+    rows.loc[30:39, "f"] = np.nan
+    rows.loc[40:45, "kind"] = "new"
+    why = detector.explain(rows)
+    for i in range(len(rows)):
+        expected, foremost = defined_doubt(why, detector.model_, i, {6})
+        np.testing.assert_allclose(why.doubt[i, foremost], np.take(expected, foremost), rtol=1e-4)
 
 
 def test_without_kept_rows_doubt_is_responsibility():

@@ -222,14 +222,40 @@ class TestConditionalReasons:
         for reason in filter(None, reasons):
             assert {condition.feature for condition in reason.conditions} <= {2}
 
+    def test_missing_cells_and_rare_values_do_not_make_a_column_tell_about_others(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.normal(size=(3_000, 4)), columns=list("abcd"))
+        table.loc[rng.random(3_000) < 0.3, ["a", "b"]] = np.nan  # together
+        table["rare"] = (rng.random(3_000) < 0.02).astype(float)
+        detector = DiffInt(**QUICK).fit(table)
+        rows = pd.DataFrame(rng.normal(size=(300, 4)) * 1.3, columns=list("abcd")).assign(rare=0.0)
+        why = detector.explain(rows)
+        reasons = [r for i in range(300) for r in (why.reason_of(i, 0), why.reason_of(i, 1))]
+        ranges = [r for r in reasons if r is not None and r.kind.value == "range"]
+        assert len(ranges) > 20
+        assert np.mean([len(r.conditions) == 1 for r in ranges]) < 0.05
+
+    def test_a_value_that_no_training_row_has_is_no_condition(self):
+        table = make_linked(400)
+        detector = DiffInt(n_units=40, epochs=60, random_state=0).fit(table)
+        rows = table.head(40).assign(size=12.0, weight=lambda t: t["weight"] * 0.5)
+        why = detector.explain(rows)
+        why = replace(why, doubt=why.doubt + np.eye(5)[1] * 2 * why.doubt.max())
+        seen = 0
+        for i in range(40):
+            for reason in why.reasons_of(i):
+                assert 0 not in {condition.feature for condition in reason.conditions}
+                seen += reason.kind.value == "range"
+        assert seen > 5
+
     def test_a_value_next_to_its_range_is_no_second_reason_if_in_little_doubt(self, broken):
         reasons = [broken.reasons_of(row) for row in range(len(broken))]
-        row = next(i for i, found in enumerate(reasons) if any(r.barely for r in found[1:]))
+        row = next(i for i, found in enumerate(reasons) if any(r.next_to_range for r in found[1:]))
         for reason in reasons[row][1:]:
             doubt = broken.doubt.copy()
             doubt[row, reason.feature] = 0.2 * doubt[row].max()
             again = replace(broken, doubt=doubt).doubted(row)
-            assert (reason.feature in again) == (not reason.barely)
+            assert (reason.feature in again) == (not reason.next_to_range)
 
     def test_values_that_contradict_each_other_beside_a_new_category(self):
         rng = np.random.default_rng(0)
@@ -300,6 +326,17 @@ class TestWithoutAReason:
                 r"Most in doubt is (x\d)( = \S+)?; (\S+) would fit", text
             ).groups()
             assert values[doubted].startswith("−") != better.startswith("−")
+
+    def test_of_a_single_column(self):
+        rng = np.random.default_rng(0)
+        table = np.where(rng.random((2_000, 1)) < 0.5, -5, 5) + 0.1 * rng.normal(size=(2_000, 1))
+        why = DiffInt(**QUICK, false_positive_rate=0.2).fit(table).explain([[0.1]])
+        assert why.flagged.all()
+        (text,) = why.reasons(0)
+        if not why.reasons_of(0):
+            assert text.endswith(
+                "between values that training rows have, but hardly any is near it."
+            )
 
 
 class TestWithoutKeptRows:

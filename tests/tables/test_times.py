@@ -221,6 +221,7 @@ def test_explanations_show_times_beyond_the_training_times_as_they_are(detector,
     assert why.reason(0, j).startswith(f"{DAYS} = 3652, {beyond}; it carries ")
     assert why.reason(1, j).startswith(f"{DAYS} = −3653, {beyond}; it carries ")
     assert DAYS not in why.brief(0, n_reasons=5)
+    assert f"{DAYS} missing" not in why.text()
     assert not any(reason.feature == j for row in (0, 1) for reason in why.reasons_of(row, 5))
     assert (0, j) not in detector.explain(log.iloc[:2]).new_texts
 

@@ -30,10 +30,14 @@ TAIL = 0.02  # share of rows on each side that a range leaves out when condition
 NARROWEST = 0.02  # width of a range as a share of the scaled training range, for comparisons
 SHARPER = 1.3  # how much sharper a range must be to be worth one more condition
 _FEWEST_ROWS, _FEWEST_SHARE = 80, 0.2  # comparable rows in a half, or this share of it
+_FEWEST_OF_MANY = 20  # the same of a feature that most rows miss
 _FEWEST_MEASURED = 0.75  # of these, comparable rows in the half that measures
 _TAILS = (0.002, 0.01, 0.03)  # shares on each side that a measured range may leave out
 _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells about others
-_TELLS = 0.97  # how much a feature varies beside similar values of one that tells about it
+# A feature tells about another one that varies beside similar values of it at most this times as
+# much as beside as many rows at random, in nine of ten of so many draws.
+_TELLS, _LEVEL, _N_DRAWS = 0.97, 0.1, 20
+_FEWER_KNOWN = 0.7  # a number of rows is rounded down to a power of this share of all
 _MOST_TRIED = 3  # sets of conditions that are measured
 _N_NEAREST = 10  # rows whose median would fit
 
@@ -91,7 +95,7 @@ class ComparableRows(Immutable):
             order,
             np.argsort(order, axis=1),
             known,
-            *_telling(scaled, order, smallest < largest),
+            *_telling(scaled, order, known, smallest < largest),
             smallest,
             largest,
             np.concatenate([scaled.T, scaler.target(second, "unclipped")]) / divisor,
@@ -160,7 +164,7 @@ class ComparableRows(Immutable):
         values = self.measuring[inside(self.measuring, conditions), feature]
         values = np.sort(values[~np.isnan(values)])
         n = len(values)
-        if n < _FEWEST_MEASURED * fewest_rows(len(self.measuring)):
+        if n < _FEWEST_MEASURED * self._fewest(feature):
             return None
         # Kept rows are rounded: a value that differs less from an end is not outside.
         span = self.largest[feature] - self.smallest[feature]
@@ -184,8 +188,7 @@ class ComparableRows(Immutable):
         self, row: Array, scaled: Array, feature: int, doubted: list[int]
     ) -> Iterator[tuple[Condition, ...]]:
         """Conditions under which the value is farthest outside, the best first."""
-        n = len(self.choosing)
-        fewest = fewest_rows(n)
+        n, fewest = len(self.choosing), self._fewest(feature)
         sizes = np.array([max(int(share * n), fewest) for share in WINDOWS])
         tells = self.tells[feature]
         usable = ~np.isnan(row[tells]) & (tells[:, None] != doubted).all(axis=1)
@@ -219,6 +222,11 @@ class ComparableRows(Immutable):
                     self._condition(row, *one) for one in (place[:3], place[3:]) if one[0] >= 0
                 )
 
+    def _fewest(self, feature: int) -> int:
+        """The fewest comparable rows in a half that have a value of the feature."""
+        n, known = len(self.choosing), int(self.known[feature])
+        return max(fewest_rows(known), min(_FEWEST_OF_MANY, fewest_rows(n)))
+
     def _condition(self, row: Array, c: int, first: int, last: int) -> Condition:
         low, high = self.choosing[self.order[c, [first, last]], c]
         return Condition(c, float(min(low, row[c])), float(max(high, row[c])))
@@ -234,26 +242,52 @@ def _spread(scaled: Array) -> Array:
 
 
 def _telling(
-    scaled: Array, order: NDArray[np.intp], varies: NDArray[np.bool_]
+    scaled: Array,
+    order: NDArray[np.intp],
+    known: NDArray[np.intp],
+    varies: NDArray[np.bool_],
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """For each feature the others that vary, by how little it varies beside similar values of them.
 
-    Also whether that is noticeably less than it varies at all.
-    scaled, order: (features, rows); varies: (features,) → (features, some) each
+    Also whether that is less than beside rows at random: few rows, rare values and missing cells
+    make it vary less too.
+    scaled, order: (features, rows); known, varies: (features,) → (features, some) each
     """
-    n_features, n_rows = scaled.shape
-    spread = np.empty((n_features, n_features))
-    for c, places in enumerate(order):
-        parts = np.array_split(places, _N_PARTS)
-        spread[:, c] = np.mean([_spread(scaled[:, part]) for part in parts], axis=0)
+    spread = np.stack([_spread_in_parts(scaled, order[c, :n]) for c, n in enumerate(known)], axis=1)
     spread[:, ~varies] = np.inf
     np.fill_diagonal(spread, np.inf)
     # More than needed, in place of those in doubt.
     count = min(max(int(varies.sum()) - 1, 0), MOST_CANDIDATES + MOST_DOUBTED)
     tells = np.argsort(spread, axis=1, kind="stable")[:, :count]
-    # Few rows vary less than many do, also if the other feature tells nothing.
-    by_chance = np.sqrt(max(1 - _N_PARTS / n_rows, 0.0)) * _spread(scaled)[:, None]
-    return tells, np.take_along_axis(spread, tells, axis=1) <= _TELLS * by_chance
+    enough = spread <= _TELLS * _spread_at_random(scaled, known)
+    return tells, np.take_along_axis(enough, tells, axis=1)
+
+
+def _spread_at_random(scaled: Array, known: NDArray[np.intp]) -> Array:
+    """How little features vary in parts at random of as many rows. → (features, features)
+
+    scaled: (features, rows); known: (features,) the numbers of rows, the result's second axis
+    """
+    n_rows = scaled.shape[1]
+    rng = np.random.default_rng(0)
+    steps = np.ceil(np.log(np.maximum(known, 1) / n_rows) / np.log(_FEWER_KNOWN))
+    found = np.empty((len(scaled), len(known)))
+    for step in np.unique(steps):
+        n = max(int(n_rows * _FEWER_KNOWN**step), 1)
+        draws = [_spread_in_parts(scaled, rng.permutation(n_rows)[:n]) for _ in range(_N_DRAWS)]
+        found[:, steps == step] = np.quantile(draws, _LEVEL, axis=0)[:, None]
+    return found
+
+
+def _spread_in_parts(scaled: Array, places: NDArray[np.intp]) -> Array:
+    """Mean standard deviation of features within parts of rows, by their numbers of values.
+
+    scaled: (features, rows); places: of rows, the first ones in the first part → (features,)
+    """
+    parts = [scaled[:, part] for part in np.array_split(places, _N_PARTS)]
+    count = np.array([(~np.isnan(part)).sum(axis=1) for part in parts])
+    spread = np.array([_spread(part) for part in parts])
+    return np.asarray((count * spread).sum(axis=0) / np.maximum(count.sum(axis=0), 1))
 
 
 def _outside(n_outside: int, n_at_end: int, n: int) -> float:

@@ -56,10 +56,12 @@ def doubts(
     model, kept = prepared.model, prepared.once(_kept_of)
     rows = kept.weighted(x)
     distance = np.nan_to_num(np.minimum(np.abs(rows - kept.middle) / kept.spread, _MOST_DISTANT))
-    distance[:, list(model.categories)] = 0.0  # their order has no middle
+    beyond = _beyond(x, model.features)
+    # The order of categories has no middle, and no ends.
+    distance[:, list(model.categories)] = beyond[:, list(model.categories)] = 0.0
     found = responsibility * np.sqrt(share + _LEAST_SHARE)
     found *= np.sqrt(np.sqrt(distance + _LEAST_APART))
-    found *= 1 + _BEYOND_WEIGHT * _beyond(x, model.features)
+    found *= 1 + _BEYOND_WEIGHT * beyond
     # Only the foremost are compared, which takes most of the time.
     n_compared = min(N_COMPARED, x.shape[1])
     each = np.arange(len(x))[:, None]

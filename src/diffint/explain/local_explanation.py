@@ -271,7 +271,8 @@ class LocalExplanation(Immutable):
         """One sentence for each reason of a row, the most doubted value first, at most `n_reasons`.
 
         A value inside the range that comparable training rows keep is no reason. If a flagged row
-        has none, one sentence says which values carry most of its score.
+        has none, one sentence says which values carry most of its score, and which one is most in
+        doubt.
         """
         from ..show.wording.reasons import sentences
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.constants import COMMONLY_MISSING
+from ..tables.categories import OTHER
 
 if TYPE_CHECKING:
     from .local_explanation import LocalExplanation
@@ -20,9 +21,9 @@ Array = NDArray[np.float64]
 MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
-_CLEAR_DOUBT = 0.3  # the same of a value that is barely outside its range
+_CLEAR_DOUBT = 0.3  # the same of a value that is next to its range
 _WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
-_NEXT_TO = 0.2  # gap of a value that is hardly outside
+_NEXT_TO = 0.2  # gap below which a value is next to its range
 _DIFFERENT = 0.05  # training ranges between a value and one that would fit better
 _BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
 _RARE = 0.01  # share of training rows that have a rare value
@@ -89,8 +90,8 @@ class Reason:
         return self.kind is Kind.RANGE and self.gap < _WEAK
 
     @property
-    def barely(self) -> bool:
-        """Whether the value is next to the range of comparable rows."""
+    def next_to_range(self) -> bool:
+        """Whether the value is only just outside the range of comparable rows."""
         return self.kind is Kind.RANGE and self.gap < _NEXT_TO
 
 
@@ -99,35 +100,37 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
 
     These are values that no training row has, and values in doubt that comparable rows do not have.
     The first value that is compared may also be compared by others in doubt, if its reason is weak
-    otherwise: two values may contradict only each other. A further value must be outside its range
-    by more than a little. A rare value is a reason if there is no other.
+    otherwise: two values may contradict only each other. Values next to their range are reasons
+    only if they are clearly in doubt. A rare value is a reason if there is no other.
     """
     order, doubt = why.order[row], why.doubt[row]
     by = _Comparison.of(why, row)
+    by_doubted = by._replace(doubted=_beyond_training(why, row))
     found: list[Reason] = []
     relied_on: set[int] = set()  # what a reason compares by is not in doubt
     tried = [j for j in order[: most + _MORE_TRIED].tolist() if doubt[j] > 0]
     in_doubt = [j for j in tried if doubt[j] >= _LEAST_DOUBT * doubt[order[0]]]
-    compared = 0
+    is_first = True
     for j in tried:
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
-            compared += 1
-            if compared == 1 and (reason is None or reason.weak):
-                by_doubted = by._replace(doubted=[one.feature for one in found])
+            if is_first and (reason is None or reason.weak):
                 reason = _sharper(reason, _compared(why, row, j, by_doubted))
-            if found and reason and reason.barely and doubt[j] < _CLEAR_DOUBT * doubt[order[0]]:
+            is_first = False
+            # The text of a flagged row without a reason names the most doubted value, which is
+            # wrong more often than another one next to its range.
+            instead = not found and j != order[0] and why.flagged[row]
+            clear = not instead and doubt[j] >= _CLEAR_DOUBT * doubt[order[0]]
+            if reason and reason.next_to_range and not clear:
                 continue
         if reason is not None:
             found.append(reason)
             relied_on.update(condition.feature for condition in reason.conditions)
             by = by._replace(doubted=[*by.doubted, j])
     if not found:
-        rest = [j for j in tried if j not in in_doubt] if why.flagged[row] else []
         rare = (_rare(why, row, j) for j in tried if j in why.categories)
-        others = (_compared(why, row, j, by) for j in rest)
-        found = list(islice(filter(None, chain(rare, others)), 1))
+        found = list(islice(filter(None, rare), 1))
     return tuple(found[:most])
 
 
@@ -139,8 +142,10 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
 
 
 def better_number(why: LocalExplanation, row: int, j: int) -> float:
-    """The number that would fit all the rest of a row, NaN if its own is nearly that."""
-    return _better(why, row, j, _Comparison(why.scaled[row], []))
+    """The number that would fit all the rest of a row; NaN if there is no rest, or its own does."""
+    if len(why.feature_names) == 1:
+        return np.nan
+    return _fitting_if_other(why, row, j, _Comparison(why.scaled[row], []))
 
 
 def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
@@ -152,7 +157,7 @@ def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
 
 
 class _Comparison(NamedTuple):
-    """What finds comparable rows: a row's scaled values, and those in doubt, which cannot."""
+    """What finds comparable rows: a row's scaled values, and those that cannot, being in doubt."""
 
     scaled: Array
     doubted: list[int]
@@ -162,18 +167,26 @@ class _Comparison(NamedTuple):
         doubt, order = why.doubt[row], why.order[row]
         first = order[: min(MOST_DOUBTED, len(order) // 2)]
         doubted = [int(j) for j in first if doubt[j] > _LEAST_DOUBT * doubt[order[0]]]
-        return cls(why.scaled[row], doubted)
+        return cls(why.scaled[row], list({*doubted, *_beyond_training(why, row)}))
+
+
+def _beyond_training(why: LocalExplanation, row: int) -> list[int]:
+    """The features with a value below or above all training values, of categories not all."""
+    value, reach = why.value[row], _BARELY * (why.largest - why.smallest)
+    beyond = (value < why.smallest - reach) | (value > why.largest + reach)
+    return np.flatnonzero(beyond).tolist()
 
 
 def _fitting(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
     """What comparable rows have, or else what the model expects."""
-    if why.comparable is None:
-        return float(why.expected[row, j])
-    return why.comparable.fitting(by.scaled, by.doubted, j)
+    fitting = float(why.expected[row, j])
+    if why.comparable is not None:
+        fitting = why.comparable.fitting(by.scaled, by.doubted, j)
+    return float(np.round(fitting)) if why.whole[j] else fitting
 
 
-def _better(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
-    """What comparable rows have; NaN if the row has nearly that."""
+def _fitting_if_other(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
+    """`_fitting`; NaN if the row has nearly that."""
     fitting = _fitting(why, row, j, by)
     nearly = _DIFFERENT * (why.largest[j] - why.smallest[j])
     return fitting if abs(fitting - why.value[row, j]) > nearly else np.nan
@@ -194,10 +207,9 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
     if why.constant[j] and value != lower:
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
-    low, high = float(why.smallest[j]), float(why.largest[j])
-    reach = _BARELY * (high - low)
-    if why.constant[j] or not (value < low - reach or value > high + reach):
+    if why.constant[j] or j not in _beyond_training(why, row):
         return None
+    low, high = float(why.smallest[j]), float(why.largest[j])
     return Reason(j, Kind.BEYOND, value, _fitting(why, row, j, by), low, high, 1.0, why.n_rows)
 
 
@@ -209,11 +221,11 @@ def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reaso
     if j in why.categories:
         return clash
     if why.comparable is None:
-        return clash or _outside_pattern(why, row, j)
+        return clash or _outside_pattern(why, row, j, by)
     return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or clash
 
 
-def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
+def _outside_pattern(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
     """Outside the range of the nearest pattern."""
     if why.side[row, j] == 0 or np.isnan(why.lower[row, j]):
         return None
@@ -222,7 +234,7 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int) -> Reason | None:
         j,
         Kind.PATTERN,
         float(why.value[row, j]),
-        float(why.expected[row, j]),
+        _fitting(why, row, j, by),
         float(why.lower[row, j]),
         float(why.upper[row, j]),
         n_inside / n_peers if n_peers else np.nan,
@@ -252,12 +264,17 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
         return None
     if by_chance - n_same <= 2 * np.sqrt(by_chance) or n_same > _SELDOM * by_chance:
         return None
-    beside = float(why.value[row, other])
-    expected = float(usual) if j in why.categories else _better(why, row, j, by)
+    beside, value = float(why.value[row, other]), float(why.value[row, j])
+    if j not in why.categories:
+        expected = _fitting_if_other(why, row, j, by)
+    elif usual != value and why.categories[j][usual] != OTHER:
+        expected = float(usual)
+    else:
+        expected = np.nan
     return Reason(
         j,
         Kind.CLASH,
-        float(why.value[row, j]),
+        value,
         expected,
         coverage=1 - n_same / n_rows,
         support=n_rows,

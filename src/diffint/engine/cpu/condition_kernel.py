@@ -29,7 +29,8 @@ def search_conditions(
     where missing; ordered: (features, n) the same, sorted; order: (features, n) the rows in this
     order, those without a value last; rank: (features, n) the place of each row in it; known:
     (features,) how many rows have a value; sizes: (some,) growing; fewest: rows that a range needs;
-    sharper: how much larger a gap must be to be worth one more condition.
+    sharper: how much larger a gap must be to be worth one more condition; that of two than that of
+    every single one, also of those that may not be alone, which are larger by chance now and then.
     gaps: (most,) −∞ to start with, divided by `sharper` once for each condition; places: (most, 6)
     for each condition the feature (−1: none) and the first and last place in its order. extremes:
     (2, most left out on a side + 1) scratch.

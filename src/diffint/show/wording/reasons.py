@@ -184,8 +184,7 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     if found.feature in why.categories:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
-    expected = np.round(found.expected) if why.whole[found.feature] else found.expected
-    return f"; {distinct_numbers(expected, found.value)[0]} would fit"
+    return f"; {distinct_numbers(found.expected, found.value)[0]} would fit"
 
 
 def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None) -> str:
@@ -210,6 +209,9 @@ def _condition(why: LocalExplanation, row: int, condition: Condition, near: bool
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:
     """What the score of a flagged row comes from in which no value is odd by itself."""
+    if len(why.feature_names) == 1:
+        shown = _with_value(why, row, 0)
+        return f"{shown} is between values that training rows have, but hardly any is near it."
     main = _main(why, row)
     named = [_with_value(why, row, j) for j in main]
     carried = percent(float(why.share[row, main].sum()))
@@ -239,6 +241,8 @@ def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
 def _with_value(why: LocalExplanation, row: int, j: int) -> str:
     """``a = 9``, or ``a missing``"""
     name = shown_name(why.feature_names[j])
+    if (days := why.beyond_text(row, j)) is not None:
+        return f"{name} = {days}"
     if np.isnan(why.value[row, j]):
         return f"{name} missing"
     return f"{name} = {_value(why, row, j)}"
@@ -253,18 +257,15 @@ def _main(why: LocalExplanation, row: int) -> list[int]:
 
 def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
     """A value that is no reason, and what is expected from the rest of the row."""
-    value, expected = why.value[row, j], why.expected[row, j]
     if why.constant[j]:
         return "as in every training row"
     if np.isnan(why.lower[row, j]):
         return "but no training row has a value to compare it with"
-    if j in why.categories or np.isnan(expected):
+    better = np.nan if j in why.categories else better_number(why, row, j)
+    if np.isnan(better):
         return "an ordinary value"
-    expected = np.round(expected) if why.whole[j] else expected
-    if expected == value:
-        return "an ordinary value"
-    better = distinct_numbers(expected, value)[0]
-    return f"an ordinary value, though {better} would fit the rest of the row better"
+    shown = distinct_numbers(better, why.value[row, j])[0]
+    return f"an ordinary value, though {shown} would fit the rest of the row better"
 
 
 def _share(why: LocalExplanation, row: int, j: int) -> str:
