@@ -47,8 +47,8 @@ def test_a_value_that_does_not_go_with_the_rest_is_flagged_and_named(detector):
     assert (detector.p_values(blue) > 0.02).mean() >= 0.8
     why = detector.explain(swapped)
     assert re.search(
-        r"colour = red, but none of the \d+ sampled training rows with size near [\d.]+ has it; "
-        r"blue would fit",
+        r"colour = red, but none of \d+ sampled training rows with size [\d.–]+ \(here [\d.]+\) "
+        r"has it; blue would fit",
         why.text(0),
     )
     reasons = why.reasons_frame().query("feature == 'colour'")
@@ -213,7 +213,7 @@ def test_a_constant_column_is_no_reason():
     detector = DiffInt(**QUICK).fit(table)
     text = detector.explain(table.iloc[[199]]).text(0)
     assert re.search(
-        r"kind = rarely, a value that only \d+ of the \d+ sampled training rows ha(s|ve);", text
+        r"kind = rarely, a value that only \d+ of \d+ sampled training rows ha(s|ve)\.", text
     )
     assert "year near" not in text
 
@@ -376,12 +376,23 @@ def test_a_number_that_contradicts_another_column_is_found():
     why = detector.explain(wrong)
     assert set(why.order[:, 0]) <= {0, 1}
     assert re.match(
-        r"time = 40, but \d+ % of rows with distance [\d.–]+ have",
+        r"time = 40, but \d+ % of rows with distance [\d.–]+ \(here 20\) have",
         why.reason(0, 1),
     )
     apart = replace(why, comparable=None)  # only how often values go together
-    assert "time = 40, but none of the" in apart.reason(0, 1)
-    assert "training rows with distance near 20 is near it" in apart.reason(0, 1)
+    number = r"(\d+\.?\d*)"
+    clash = re.fullmatch(
+        rf"time = 40, but none of {number} sampled training rows with distance {number}–{number} "
+        rf"\(here 20\) has a value of {number}–{number}; {number} would fit\.",
+        apart.reason(0, 1),
+    )
+    _, nearest, farthest, low, high, _ = map(float, clash.groups())
+    assert nearest <= 20 <= farthest
+    assert low <= 40 <= high
+    alike = table[table["distance"].between(nearest, farthest)]
+    assert not alike["time"].between(low, high).any()
+    (reason,) = apart.reasons_frame(1).query("row == 0").itertuples()
+    assert reason.conditions == f"distance {clash[2]}–{clash[3]}"
 
 
 def test_a_common_value_is_no_reason_because_others_are_more_common(detector, table):

@@ -48,7 +48,7 @@ def test_explanations_guide_code_runs(run_blocks, capsys):
     assert "would be normal if" in space["nearest"].text()
     shown = capsys.readouterr().out
     assert "Pattern" in shown
-    assert "% of the score." in shown
+    assert "Parts of the score: " in shown
 
 
 def test_certificates_guide_code_runs(run_blocks):

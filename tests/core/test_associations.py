@@ -74,12 +74,17 @@ def test_a_value_that_never_occurs_with_the_rest_is_surprising():
     surprise, shown_by = found.surprise(np.stack([usual, swapped]))
     assert surprise[1, 0] > surprise[0, 0] + 2
     assert shown_by[1, 0] == 2
-    other, n_rows, n_same, n_value, n_all, most = found.clashes(swapped[None], 0)[0]
-    assert (n_value, n_all) == (found.table(0, 0)[2, 2], found.table(0, 0).sum())
-    assert (other, n_same) == (2, 0)
+    why = found.clashes(swapped[None], 0)
+    assert (why.n_value[0], why.n_all[0]) == (found.table(0, 0)[2, 2], found.table(0, 0).sum())
+    assert (why.other[0], why.n_same[0]) == (2, 0)
     beside = found.table(0, 2)[:, found.bins(swapped[None])[0, 2]]
-    assert beside[most] == beside.max()
-    assert n_rows > 20
+    assert beside[why.usual[0]] == beside.max()
+    assert why.n_alike[0] == beside.sum() > 20
+    lower, upper = why.near_other[0]
+    assert lower <= swapped[2] < upper
+    table = make_table()[~np.isnan(make_table()[:, 0])]
+    assert ((table[:, 2] >= lower) & (table[:, 2] < upper)).sum() == why.n_alike[0]
+    assert np.isnan(why.near_value[0]).all()  # a category
 
 
 def test_a_rare_value_is_more_surprising_than_a_common_one():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -361,26 +361,66 @@ class Associations(Immutable):
                 end.append(float(self.unseen[i]))
         return min(ends[0]), max(ends[1])
 
-    def clashes(self, x: NDArray[Any], i: int) -> NDArray[np.int64]:
-        """Why the values of the i-th of `columns` are surprising. x: (rows, features) → (rows, 6)
+    def clashes(self, x: NDArray[Any], i: int) -> Clashes:
+        """Why the values of the i-th of `columns` are surprising. x: (rows, features)"""
+        c, bins = self.columns[i], self.bins(x)
+        found = Clashes.none(len(bins))
+        found.other[:] = self.surprise(x, only=i)[1][:, i]
+        alone = np.append(self.table(i, c).diagonal(), 0)  # the last: NO_BIN
+        found.n_value[:], found.n_all[:] = alone[bins[:, c]], alone.sum()
+        found.near_value[:] = self._ends_of_bins(c, bins[:, c])
+        for other in np.unique(found.other[found.other >= 0]).tolist():
+            rows = np.flatnonzero(found.other == other)
+            beside = bins[rows, other]
+            table = self.table(i, other)[:, beside]
+            found.n_alike[rows], found.usual[rows] = table.sum(axis=0), table.argmax(axis=0)
+            found.n_same[rows] = table[bins[rows, c], np.arange(len(rows))]
+            found.near_other[rows] = self._ends_of_bins(other, beside)
+        return found
 
-        The column that shows it most, −1 if none does; the training rows in the row's bin of that
-        column; those of them in the same bin of the i-th; all training rows in this bin of the
-        i-th; those in any bin of it; and the bin of the i-th that most training rows in the row's
-        bin of the other column are in.
+    def _ends_of_bins(self, j: int, bins: NDArray[np.int64]) -> Array:
+        """The ends of bins of a number, NaN of a category. bins: (rows,) → (rows, 2)
+
+        The first and the last bin have no end outside; a bin has its lower end, but not its upper.
         """
-        shown_by, bins = self.surprise(x, only=i)[1][:, i], self.bins(x)
-        result = np.zeros((len(bins), 6), dtype=np.int64)
-        result[:, 0] = shown_by
-        alone = np.append(self.table(i, self.columns[i]).diagonal(), 0)  # the last: NO_BIN
-        result[:, 3], result[:, 4] = alone[bins[:, self.columns[i]]], alone.sum()
-        for other in np.unique(shown_by[shown_by >= 0]).tolist():
-            rows = np.flatnonzero(shown_by == other)
-            table = self.table(i, other)[:, bins[rows, other]]
-            result[rows, 1], result[rows, 5] = table.sum(axis=0), table.argmax(axis=0)
-            own = bins[rows, self.columns[i]]
-            result[rows, 2] = table[own, np.arange(len(rows))]
-        return result
+        edges = self.edges[j][~np.isnan(self.edges[j])]
+        if not len(edges):
+            return np.full((len(bins), 2), np.nan)
+        ends = np.concatenate([[-np.inf], edges, [np.inf], [np.nan]])  # the last: NO_BIN
+        lower = np.where(bins == NO_BIN, len(ends) - 1, bins)
+        return np.stack([ends[lower], ends[np.minimum(lower + 1, len(ends) - 1)]], axis=1)
+
+
+class Clashes(NamedTuple):
+    """Why the values of a column are surprising; arrays of (rows,), or (rows, 2) for ends.
+
+    other: the column that shows it most, −1 if none does. n_alike: the training rows in the row's
+    bin of that column; n_same: those of them in the row's own bin of this column; usual: the bin
+    of this column that most of them are in. n_value: all training rows in the row's bin; n_all:
+    those in any bin. near_other, near_value: the ends of both bins, NaN of categories.
+    """
+
+    other: NDArray[np.int64]
+    n_alike: NDArray[np.int64]
+    n_same: NDArray[np.int64]
+    usual: NDArray[np.int64]
+    n_value: NDArray[np.int64]
+    n_all: NDArray[np.int64]
+    near_other: Array
+    near_value: Array
+
+    @classmethod
+    def none(cls, n_rows: int) -> Clashes:
+        """No row is surprising."""
+        n_alike, n_same, usual, n_value, n_all = np.zeros((5, n_rows), dtype=np.int64)
+        near_other, near_value = np.full((2, n_rows, 2), np.nan)
+        other = np.full(n_rows, -1)
+        return cls(other, n_alike, n_same, usual, n_value, n_all, near_other, near_value)
+
+    def put(self, rows: NDArray[np.intp], found: Clashes) -> None:
+        """Take over what was found for these rows."""
+        for into, values in zip(self, found, strict=True):
+            into[rows] = values
 
 
 def bin_counts(n_features: int, values: Mapping[int, int]) -> NDArray[np.int64]:

@@ -145,6 +145,7 @@ class ComparableRows(Immutable):
     def medians(self, parts: Array, total: Array, features: Sequence[int]) -> Array:
         """Medians of features among the rows that are nearest to a row in all others.
 
+        Of categories, the value that most of them have.
         parts: the row's `differences`; total: (rows,) their sums → (len(features),)
         """
         count = min(_N_NEAREST, max(len(parts) // 3, 1))
@@ -155,7 +156,10 @@ class ComparableRows(Immutable):
         # A value that rows have: between two clusters there may be none.
         values = np.sort(rows[:, features], axis=0)  # missing ones last
         place = np.maximum((~np.isnan(values)).sum(axis=0) - 1, 0) // 2
-        return np.asarray(np.take_along_axis(values, place[None], axis=0)[0])
+        found = np.take_along_axis(values, place[None], axis=0)[0]
+        for i in np.flatnonzero(self.is_category[features]):
+            found[i] = _most_frequent(values[:, i], found[i])
+        return np.asarray(found)
 
     def _measured(
         self, value: float, feature: int, conditions: tuple[Condition, ...]
@@ -288,6 +292,13 @@ def _spread_in_parts(scaled: Array, places: NDArray[np.intp]) -> Array:
     count = np.array([(~np.isnan(part)).sum(axis=1) for part in parts])
     spread = np.array([_spread(part) for part in parts])
     return np.asarray((count * spread).sum(axis=0) / np.maximum(count.sum(axis=0), 1))
+
+
+def _most_frequent(values: Array, among_equals: float) -> float:
+    """The value that most have, `among_equals` if it is one of them."""
+    different, count = np.unique(values[~np.isnan(values)], return_counts=True)
+    most = different[count == count.max(initial=0)]
+    return among_equals if among_equals in most or not len(most) else float(most[0])
 
 
 def _outside(n_outside: int, n_at_end: int, n: int) -> float:

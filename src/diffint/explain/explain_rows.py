@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import Clashes
 from ..core.constants import COMMONLY_MISSING
 from ..core.flag_rule import FlagRule
 from ..core.model import FeatureSummary, FittedModel
@@ -83,16 +84,14 @@ def _move_beside(
     ends[row, j] = closer(exact[unit[row], j], nearest)
 
 
-def _clashes(
-    model: FittedModel, x: Array, member: NDArray[np.intp]
-) -> dict[int, NDArray[np.int64]]:
+def _clashes(model: FittedModel, x: Array, member: NDArray[np.intp]) -> dict[int, Clashes]:
     """`LocalExplanation.clashes`, counted by the member whose pattern is reported."""
     each = [m.associations for m in model.members]
-    found = {int(j): np.zeros((len(x), 6), dtype=np.int64) for j in each[0].columns}
+    found = {int(j): Clashes.none(len(x)) for j in each[0].columns}
     for m, associations in enumerate(each):
         rows = np.flatnonzero(member == m)
         for i, j in enumerate(associations.columns):
-            found[j][rows] = associations.clashes(x[rows], i)
+            found[j].put(rows, associations.clashes(x[rows], i))
     return found
 
 

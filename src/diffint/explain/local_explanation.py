@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.associations import Clashes
 from ..core.checks import check_count, check_index
 from ..core.errors import InputError
 from ..core.formatting import counted
@@ -19,7 +20,7 @@ from ..core.row_labels import index_for
 from .alert_groups import AlertGroups, group_alerts
 from .comparable_rows import ComparableRows
 from .constraints import values_between
-from .reasons import Reason, find_reasons, reason_of
+from .reasons import MOST_DOUBTED, Reason, find_reasons, reason_of
 
 if TYPE_CHECKING:
     import pandas
@@ -65,11 +66,8 @@ class LocalExplanation(Immutable):
     held_out: whether the p-values are based on rows left out of training.
     categories: the features that are categories, with their values; their numbers above are the
         positions of values in this list.
-    clashes: for features whose values can be surprising a (rows, 6) array: the column with which a
-        row's value goes together least (−1 if there is none), the training rows alike in it, those
-        of them with the same value (or a similar one if it is a number), of all training rows
-        those with this value, and how many have any; and for a category the value that most of the
-        rows alike have.
+    clashes: for features whose values can be surprising, with which other feature they go together
+        least, and how often.
     comparable: the training rows that values are compared with; None if the model keeps too few.
     new_texts: values of categories that are not in `categories`, and the days of times beyond the
     training times, by row and feature, where known.
@@ -105,7 +103,7 @@ class LocalExplanation(Immutable):
     n_rows: int
     held_out: bool
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    clashes: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    clashes: Mapping[int, Clashes] = field(default_factory=dict)
     comparable: ComparableRows | None = None
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     index: pandas.Index | None = None
@@ -250,10 +248,9 @@ class LocalExplanation(Immutable):
         """
         if row is None:
             return "\n\n".join(self.text(i, n_reasons) for i in range(len(self)))
-        row = check_index(row, len(self), "row", "explained")
-        lines = [self.headline(row)]
-        lines += [f"  {i}. {reason}" for i, reason in enumerate(self.reasons(row, n_reasons), 1)]
-        return "\n".join(lines)
+        from ..show.wording.reasons import explanation_text
+
+        return explanation_text(self, check_index(row, len(self), "row", "explained"), n_reasons)
 
     def plot(self, row: int, n_features: int = 10) -> Figure:
         """Waterfall plot of a row's score, one bar per feature."""
@@ -271,8 +268,8 @@ class LocalExplanation(Immutable):
         """One sentence for each reason of a row, the most doubted value first, at most `n_reasons`.
 
         A value inside the range that comparable training rows keep is no reason. If a flagged row
-        has none, one sentence says which values carry most of its score, and which one is most in
-        doubt.
+        has none, one sentence says which values most of its score comes from, and which one is most
+        in doubt. Whether a row has a reason does not depend on `n_reasons`.
         """
         from ..show.wording.reasons import sentences
 
@@ -284,11 +281,10 @@ class LocalExplanation(Immutable):
         return self._reasons_of(row, check_count(most, "reasons"))
 
     def _reasons_of(self, row: int, most: int) -> tuple[Reason, ...]:
-        known = self._known_reasons.get(row)
-        if known is None or (known[0] < most and len(known[1]) == known[0]):
-            known = most, find_reasons(self, row, most)
-            self._known_reasons[row] = known
-        return known[1][:most]
+        count = max(most, MOST_DOUBTED)
+        if (row, count) not in self._known_reasons:
+            self._known_reasons[row, count] = find_reasons(self, row, count)
+        return self._known_reasons[row, count][:most]
 
     @cached_property
     def scaled(self) -> Array:
@@ -296,8 +292,8 @@ class LocalExplanation(Immutable):
         return self.value if self.comparable is None else self.comparable.scale(self.value)
 
     @cached_property
-    def _known_reasons(self) -> dict[int, tuple[int, tuple[Reason, ...]]]:
-        """By row: how many reasons were asked for, and those found."""
+    def _known_reasons(self) -> dict[tuple[int, int], tuple[Reason, ...]]:
+        """By row and how many reasons were looked for: those found."""
         return {}
 
     def alert_groups(self) -> AlertGroups:

@@ -28,6 +28,8 @@ _DIFFERENT = 0.05  # training ranges between a value and one that would fit bett
 _BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
 _RARE = 0.01  # share of training rows that have a rare value
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
+_POWERS = (-3, -2, -1, 1, 2, 3)  # of ten, by which a value in another unit may be off
+_OTHER_UNIT = 1.3  # factor by which what would fit may differ from such a power times the value
 
 
 class Kind(Enum):
@@ -59,7 +61,8 @@ class Reason:
     them; NaN if unknown.
     lower, upper: the range; NaN if there is none. coverage: the share of new comparable rows that
     is expected inside the range, or to have another value. support: number of comparable training
-    rows that were looked at. No conditions: all training rows are comparable.
+    rows that were looked at. No conditions: all training rows are comparable. near: of a number
+    that hardly any comparable row is near, which values are near it.
     """
 
     feature: int
@@ -71,11 +74,27 @@ class Reason:
     coverage: float = np.nan
     support: int = 0
     conditions: tuple[Condition, ...] = ()
+    near: Condition | None = None
 
     @property
     def side(self) -> int:
         """−1 below the range, 1 above, 0 if there is none."""
         return int(self.value > self.upper) - int(self.value < self.lower)
+
+    @property
+    def power_of_ten(self) -> int:
+        """Where what would fit is about this power of ten times the value; 0 where it is not.
+
+        So much a number is off that is in another unit, or has its decimal point elsewhere. 0 also
+        if more than one power of ten times the value lies in the range: then it may be by chance.
+        """
+        with np.errstate(over="ignore"):
+            moved = self.value * 10.0 ** np.array(_POWERS)
+        (inside,) = np.nonzero((self.lower <= moved) & (moved <= self.upper))
+        if len(inside) != 1 or not self.value * self.expected > 0:
+            return 0
+        near = 1 / _OTHER_UNIT <= self.expected / moved[inside[0]] <= _OTHER_UNIT
+        return _POWERS[inside[0]] if near else 0
 
     @property
     def gap(self) -> float:
@@ -98,6 +117,7 @@ class Reason:
 def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ...]:
     """The reasons of a row, the most doubted first; at most `most`, none if nothing is odd.
 
+    most: MOST_DOUBTED or more; fewer than that are the first of these.
     These are values that no training row has, and values in doubt that comparable rows do not have.
     The first value that is compared may also be compared by others in doubt, if its reason is weak
     otherwise: two values may contradict only each other. Values next to their range are reasons
@@ -111,7 +131,9 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     tried = [j for j in order[: most + _MORE_TRIED].tolist() if doubt[j] > 0]
     in_doubt = [j for j in tried if doubt[j] >= _LEAST_DOUBT * doubt[order[0]]]
     is_first = True
-    for j in tried:
+    for place, j in enumerate(tried):
+        if place == MOST_DOUBTED + _MORE_TRIED and not found:
+            break  # whether a row has a reason does not depend on how many are asked for
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
@@ -141,11 +163,19 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
 
 
-def better_number(why: LocalExplanation, row: int, j: int) -> float:
-    """The number that would fit all the rest of a row; NaN if there is no rest, or its own does."""
+def better_value(why: LocalExplanation, row: int, j: int) -> float:
+    """What would fit all the rest of a row, of a category its position; NaN if its own does.
+
+    Also NaN if there is no rest, or if it is not a value with a name.
+    """
     if len(why.feature_names) == 1:
         return np.nan
-    return _fitting_if_other(why, row, j, _Comparison(why.scaled[row], []))
+    by = _Comparison(why.scaled[row], [])
+    if j not in why.categories:
+        return _fitting_if_other(why, row, j, by)
+    better, values = _fitting(why, row, j, by), why.categories[j]
+    named = 0 <= better < len(values) and better % 1 == 0 and values[int(better)] != OTHER
+    return better if named and better != why.value[row, j] else np.nan
 
 
 def _sharper(one: Reason | None, other: Reason | None) -> Reason | None:
@@ -203,7 +233,7 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     if j in why.categories:
         if 0 <= value < len(why.categories[j]):
             return None
-        return Reason(j, Kind.NEW, value, coverage=1.0, support=int(why.clashes[j][row, 4]))
+        return Reason(j, Kind.NEW, value, coverage=1.0, support=int(why.clashes[j].n_all[row]))
     lower, upper = float(why.lower[row, j]), float(why.upper[row, j])
     if why.constant[j] and value != lower:
         return Reason(j, Kind.CONSTANT, value, lower, lower, upper, 1.0, why.n_rows)
@@ -244,7 +274,7 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int, by: _Comparison) -
 
 def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """A value of a category that few training rows have."""
-    n_value, n_all = why.clashes[j][row, 3:5].tolist()
+    n_value, n_all = int(why.clashes[j].n_value[row]), int(why.clashes[j].n_all[row])
     value = float(why.value[row, j])
     if n_value >= _RARE * n_all or np.isnan(value):
         return None
@@ -258,13 +288,14 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
     """
     if j not in why.clashes:
         return None
-    other, n_rows, n_same, n_value, n_all, usual = why.clashes[j][row].tolist()
-    by_chance = n_rows * n_value / max(n_all, 1)
+    found = why.clashes[j]
+    other, n_alike, n_same = int(found.other[row]), int(found.n_alike[row]), int(found.n_same[row])
+    by_chance = n_alike * int(found.n_value[row]) / max(int(found.n_all[row]), 1)
     if other < 0 or why.constant[other] or other in by.doubted:
         return None
     if by_chance - n_same <= 2 * np.sqrt(by_chance) or n_same > _SELDOM * by_chance:
         return None
-    beside, value = float(why.value[row, other]), float(why.value[row, j])
+    value, usual = float(why.value[row, j]), int(found.usual[row])
     if j not in why.categories:
         expected = _fitting_if_other(why, row, j, by)
     elif usual != value and why.categories[j][usual] != OTHER:
@@ -276,7 +307,19 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
         Kind.CLASH,
         value,
         expected,
-        coverage=1 - n_same / n_rows,
-        support=n_rows,
-        conditions=(Condition(other, beside, beside),),
+        coverage=1 - n_same / n_alike,
+        support=n_alike,
+        conditions=(_near(why, row, other, found.near_other[row]),),
+        near=None if j in why.categories else _near(why, row, j, found.near_value[row]),
     )
+
+
+def _near(why: LocalExplanation, row: int, j: int, ends: Array) -> Condition:
+    """The values that count as near a row's: those between the ends, without the upper one."""
+    value = float(why.value[row, j])
+    if np.isnan(ends).any():
+        return Condition(j, value, value)
+    lower, upper = (float(end) for end in ends)
+    upper = np.ceil(upper) - 1 if why.whole[j] else np.nextafter(upper, -np.inf)
+    lower, upper = max(lower, float(why.smallest[j])), min(upper, float(why.largest[j]))
+    return Condition(j, min(lower, value), max(upper, value))

@@ -5,15 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
-from ...core.formatting import distinct_numbers, listed, number, percent, shown_name
+from ...core.formatting import counted, distinct_numbers, listed, number, percent, shown_name
 from ...core.kinds import value_text
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from ...explain.reasons import Condition, Kind, Reason, better_number
+from ...explain.reasons import Condition, Kind, Reason, better_value
 from .ranges import range_text
 
-_MOST_NAMED = 3  # features in the sentence on a row without a reason
-_CARRIED = 0.6  # share of the score that they carry together, if so few do
+_MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
+_MAIN_SHARE = 0.6  # of the score, that the features named have together, if so few have it
+_PARTS = {-1: "a tenth", -2: "a hundredth", -3: "a thousandth"}
+
+
+def explanation_text(why: LocalExplanation, row: int, n_reasons: int) -> str:
+    """Headline, one line per reason, and the parts of the score."""
+    lines = [headline(why, row)]
+    reasons = sentences(why, row, n_reasons)
+    lines += [f"  {i}. {text}" for i, text in enumerate(reasons, 1)]
+    if reasons and (parts := parts_of_score(why, row)):
+        lines.append(f"  {parts}")
+    return "\n".join(lines)
 
 
 def headline(why: LocalExplanation, row: int) -> str:
@@ -45,28 +56,42 @@ def sentences(why: LocalExplanation, row: int, n_reasons: int) -> list[str]:
     return [_sentence(why, row, reason) for reason in found]
 
 
+def parts_of_score(why: LocalExplanation, row: int) -> str:
+    """``Parts of the score: a 40 %, b 20 %, c 10 %, 5 others 30 %.``; empty if there are none."""
+    share = why.share[row]
+    if not share.any() or len(share) == 1:
+        return ""
+    order = np.argsort(-share, kind="stable")
+    largest = [j for j in order[:_MOST_NAMED].tolist() if share[j] > 0]
+    shown = [f"{shown_name(why.feature_names[j])} {_share(why, row, j)}" for j in largest]
+    if n_others := int((share > 0).sum()) - len(largest):
+        rest = percent(1.0 - float(share[largest].sum()))
+        shown.append(f"{counted(n_others, 'other')} {rest}")
+    return f"Parts of the score: {', '.join(shown)}."
+
+
 def reason(why: LocalExplanation, row: int, j: int) -> str:
     """One sentence about one feature of a row, whether or not it is a reason."""
     found = why.reason_of(row, j)
     if found is not None:
         return _sentence(why, row, found)
-    name, share = shown_name(why.feature_names[j]), _carries(why, row, j)
+    name = shown_name(why.feature_names[j])
     if (days := why.beyond_text(row, j)) is not None:
-        return f"{name} = {days}, beyond the training times, which is not taken as odd; {share}"
+        return f"{name} = {days}, beyond the training times, which is not taken as odd."
     if np.isnan(why.value[row, j]):
-        return f"{name} is missing, {_others_missing(why, j)}; {share}"
-    return f"{name} = {_value(why, row, j)}, {_ordinary(why, row, j)}; {share}"
+        return f"{name} is missing, {_others_missing(why, j)}."
+    return f"{name} = {_value(why, row, j)}, {_ordinary(why, row, j)}."
 
 
 def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
-    """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4 (40 %); c missing (20 %)``"""
+    """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4; c missing``"""
     found = why.reasons_of(row, n_reasons)
     if not found and why.flagged[row]:
         named = [
             f"{shown_name(why.feature_names[j])} ({_share(why, row, j)})" for j in _main(why, row)
         ]
         return f"no single value stands out; the score comes from {listed(named)}"
-    return "; ".join(f"{brief_reason(why, row, r)} ({_share(why, row, r.feature)})" for r in found)
+    return "; ".join(brief_reason(why, row, r) for r in found)
 
 
 def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -90,18 +115,24 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
 
 def conditions_text(why: LocalExplanation, row: int, found: Reason) -> str:
     """The conditions of a reason: ``carat 2.5–3.1 and cut = Ideal``; empty if there are none."""
-    near = found.kind is Kind.CLASH
-    return " and ".join(_condition(why, row, c, near) for c in found.conditions)
+    return " and ".join(_condition(why, row, c) for c in found.conditions)
+
+
+def _conditions_with_values(why: LocalExplanation, row: int, found: Reason) -> str:
+    """The same with the row's own values: ``carat 2.5–3.1 (here 2.8) and cut = Ideal``"""
+    return " and ".join(
+        _condition(why, row, c) + ("" if c.lower == c.upper else f" (here {_own(why, row, c)})")
+        for c in found.conditions
+    )
 
 
 def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
-    name = shown_name(why.feature_names[found.feature])
-    return f"{name} {claim(why, row, found)}; {_carries(why, row, found.feature)}"
+    return f"{shown_name(why.feature_names[found.feature])} {claim(why, row, found)}."
 
 
 def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     """What is said of the value, after the name of its feature."""
-    j, alike = found.feature, conditions_text(why, row, found)
+    j, alike = found.feature, _conditions_with_values(why, row, found)
     if found.kind is Kind.MISSING:
         return f"is missing, {_others_missing(why, j)}"
     shown = f"= {_value(why, row, j, found)}"
@@ -113,16 +144,19 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     if found.kind is Kind.NEW:
         return f"{shown}, a value that no training row has"
     if found.kind is Kind.RARE:
-        return f"{shown}, a value that {_few(found)} of the {_by_rows(why, found)} {_have(found)}"
+        few = f"{_few(found)} of {found.support:,} sampled training rows {_have(found)}"
+        return f"{shown}, a value that {few}"
     if found.kind is Kind.CLASH:
-        having = _have(found) if j in why.categories else _have(found, "are near", "is near")
-        those = f"{_few(found)} of the {_by_rows(why, found)} with {alike}"
-        return f"{shown}, but {those} {having} it{_fits(why, found)}"
+        those = f"{_few(found)} of {found.support:,} sampled training rows with {alike}"
+        what = "it"
+        if found.near is not None:
+            what = f"a value of {_condition_range(found.near)}"
+        return f"{shown}, but {those} {_have(found)} {what}{_fits(why, found)}"
     if found.kind is Kind.PATTERN:
         return _against_pattern(why, row, found)
-    those = f"rows with {alike}" if alike else "all rows"
-    share, by = percent(found.coverage), _by_rows(why, found)
-    return f"{shown}, but {share} of {those} have {_range(found)} ({by}){_fits(why, found)}"
+    those = f"{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
+    by = f"from {counted(found.support, 'training row')}"
+    return f"{shown}, but {those} have {_range(found)} ({by}){_fits(why, found)}"
 
 
 def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -147,19 +181,12 @@ def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
     )
 
 
-def _by_rows(why: LocalExplanation, found: Reason) -> str:
-    """``243 sampled training rows``"""
-    of_all = why.comparable is not None and not why.comparable.sampled
-    sampled = "" if found.kind is Kind.RANGE and of_all else "sampled "
-    return f"{found.support:,} {sampled}training rows"
-
-
 def _few(found: Reason) -> str:
     return "none" if _others(found) == 0 else f"only {_others(found):,}"
 
 
-def _have(found: Reason, several: str = "have", one: str = "has") -> str:
-    return several if _others(found) > 1 else one
+def _have(found: Reason) -> str:
+    return "have" if _others(found) > 1 else "has"
 
 
 def _others(found: Reason) -> int:
@@ -178,13 +205,17 @@ def _range(found: Reason) -> str:
 
 
 def _fits(why: LocalExplanation, found: Reason) -> str:
-    """``; 5.6 would fit``"""
+    """``; 5.6 would fit``, ``; 5.6, about a tenth of it, would fit``"""
     if np.isnan(found.expected):
         return ""
     if found.feature in why.categories:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
-    return f"; {distinct_numbers(found.expected, found.value)[0]} would fit"
+    fits = distinct_numbers(found.expected, found.value)[0]
+    if power := found.power_of_ten:
+        times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
+        fits += f", about {times},"
+    return f"; {fits} would fit"
 
 
 def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None) -> str:
@@ -195,16 +226,28 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     return distinct_numbers(why.value[row, j], *ends)[0]
 
 
-def _condition(why: LocalExplanation, row: int, condition: Condition, near: bool) -> str:
-    """``carat 2.5–3.1``, ``cut = Ideal``, or ``carat near 2.5``"""
+def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
+    """``carat 2.5–3.1``, ``cut = Ideal``"""
     j, lower, upper = condition
     name = shown_name(why.feature_names[j])
     if j in why.categories:
-        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
+        return f"{name} = {_own(why, row, condition)}"
     if lower == upper:
-        return f"{name} {'near' if near else '='} {number(lower)}"
-    low, up = distinct_numbers(lower, upper)
-    return f"{name} {range_text(lower, upper, low, up, True, True)}"
+        return f"{name} = {number(lower)}"
+    return f"{name} {_condition_range(condition)}"
+
+
+def _condition_range(condition: Condition) -> str:
+    low, up = distinct_numbers(condition.lower, condition.upper)
+    return range_text(condition.lower, condition.upper, low, up, True, True)
+
+
+def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
+    """The row's value of the feature of a condition."""
+    j = condition.feature
+    if j in why.categories:
+        return shown_name(str(why.value_text(row, j)))
+    return number(why.value[row, j])
 
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:
@@ -214,12 +257,12 @@ def _no_single_value(why: LocalExplanation, row: int) -> str:
         return f"{shown} is between values that training rows have, but hardly any is near it."
     main = _main(why, row)
     named = [_with_value(why, row, j) for j in main]
-    carried = percent(float(why.share[row, main].sum()))
-    return (
-        "No single value is outside of what comparable training rows have, but the combination is "
-        f"unusual: {listed(named)} {'carries' if len(main) == 1 else 'carry'} {carried} of the "
-        f"score.{_most_doubted(why, row, main)}"
-    )
+    if len(named) == 1:
+        shown = f"{named[0]} is unusual together with the rest of the row."
+    else:
+        shown = f"the combination of {listed(named)} is."
+    start = "No single value is unusual among comparable rows, but "
+    return f"{start}{shown}{_most_doubted(why, row, main)}"
 
 
 def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
@@ -231,11 +274,20 @@ def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
     if np.isnan(why.value[row, j]):
         return ""
     shown = shown_name(why.feature_names[j]) if j in named else _with_value(why, row, j)
-    better = np.nan if j in why.categories else better_number(why, row, j)
-    if np.isnan(better):
+    fits = _better(why, row, j)
+    if not fits:
         return f" Most in doubt is {shown}."
-    fits = distinct_numbers(better, why.value[row, j])[0]
     return f" Most in doubt is {shown}; {fits} would fit the rest of the row better."
+
+
+def _better(why: LocalExplanation, row: int, j: int) -> str:
+    """The value that would fit all the rest of a row; empty if its own does."""
+    better = better_value(why, row, j)
+    if np.isnan(better):
+        return ""
+    if j in why.categories:
+        return shown_name(value_text(why.categories[j], better))
+    return distinct_numbers(better, why.value[row, j])[0]
 
 
 def _with_value(why: LocalExplanation, row: int, j: int) -> str:
@@ -249,10 +301,10 @@ def _with_value(why: LocalExplanation, row: int, j: int) -> str:
 
 
 def _main(why: LocalExplanation, row: int) -> list[int]:
-    """The few features that carry most of a row's score."""
+    """The few features that most of a row's score comes from."""
     order = np.argsort(-why.share[row], kind="stable")[:_MOST_NAMED]
-    carried = np.cumsum(why.share[row, order])
-    return [int(j) for j in order[: int((carried < _CARRIED).sum()) + 1]]
+    shares = np.cumsum(why.share[row, order])
+    return [int(j) for j in order[: int((shares < _MAIN_SHARE).sum()) + 1]]
 
 
 def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
@@ -261,19 +313,13 @@ def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
         return "as in every training row"
     if np.isnan(why.lower[row, j]):
         return "but no training row has a value to compare it with"
-    better = np.nan if j in why.categories else better_number(why, row, j)
-    if np.isnan(better):
-        return "an ordinary value"
-    shown = distinct_numbers(better, why.value[row, j])[0]
-    return f"an ordinary value, though {shown} would fit the rest of the row better"
+    fits = _better(why, row, j)
+    better = f", though {fits} would fit the rest of the row better" if fits else ""
+    return f"an ordinary value{better}"
 
 
 def _share(why: LocalExplanation, row: int, j: int) -> str:
     return percent(why.share[row, j])
-
-
-def _carries(why: LocalExplanation, row: int, j: int) -> str:
-    return f"it carries {_share(why, row, j)} of the score."
 
 
 def _others_missing(why: LocalExplanation, j: int) -> str:
