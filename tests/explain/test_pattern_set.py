@@ -7,10 +7,12 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import same_color
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 from diffint import DiffInt, InputError
+from diffint.show.plots.drawing import NORMAL
 
 QUICK = {"random_state": 0, "epochs": 40, "n_units": 60, "n_members": 3}
 
@@ -217,6 +219,26 @@ def test_the_picture_names_the_features(orders):
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert len(labels) == orders.has_condition.any(axis=0).sum()
     assert len(figure.axes[0].get_xticklabels()) == len(orders)
+
+
+def test_the_picture_shows_which_training_rows_are_inside():
+    """Also of a long tail, and of a value that many rows have."""
+    rng = np.random.default_rng(0)
+    size = rng.lognormal(0, 2, 800)
+    table = np.column_stack([size, size**2 * rng.uniform(0.9, 1.1, 800), rng.poisson(1, 800)])
+    patterns = DiffInt(**QUICK, scaling="minmax").fit(table).patterns()
+    (axes,) = patterns.plot().axes
+    lines = [label.get_text() for label in axes.get_yticklabels()]
+    coloured = [patch for patch in axes.patches if same_color(patch.get_facecolor(), NORMAL)]
+    assert len(coloured) == patterns.has_condition.sum() > 5
+    for patch in coloured:
+        k, line = round(patch.get_x() + 0.4), round(patch.get_y())
+        j = patterns.feature_names.index(lines[line])
+        column, lower, upper = table[:, j], patterns.lower[k, j], patterns.upper[k, j]
+        top = 1 - (patch.get_y() - line + 0.42) / 0.84
+        bottom = top - patch.get_height() / 0.84
+        shares = (column < lower).mean(), (column <= upper).mean()
+        np.testing.assert_allclose((bottom, top), shares, atol=0.1)  # of a few stored quantiles
 
 
 @pytest.mark.parametrize("n_rows", [12, 31, 60])

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from ...core.formatting import percent
-from ...explain.constraints import training_range
+from ...core.model import FeatureSummary
 from ...explain.pattern_set import PatternSet
 from .drawing import (
     FAINT,
@@ -33,8 +33,9 @@ _CELL = 0.34  # inches
 def pattern_set_plot(patterns: PatternSet) -> Figure:
     """The ranges of all patterns: a column per pattern, a line per feature.
 
-    A cell spans the training range of its feature from bottom to top, and the coloured part is the
-    range of the pattern. Below: the share of normal rows inside the pattern.
+    A cell stands for the training rows, from the smallest value of its feature at the bottom to the
+    largest, and the coloured part for those with a value in the range of the pattern; of a
+    category, for its values. Below: the share of normal rows inside the pattern.
     """
     n_patterns = len(patterns)
     used = np.flatnonzero(patterns.has_condition.any(axis=0))
@@ -45,20 +46,19 @@ def pattern_set_plot(patterns: PatternSet) -> Figure:
     ax = figure.subplots()
     plain(ax, "left", "bottom")
     ax.tick_params(length=0)
-    top_title(figure, "Ranges of the patterns, from the smallest training value up to the largest")
+    top_title(figure, "Training rows inside each range, from the smallest value up")
     if not n_patterns:
         ax.set_axis_off()
         return figure
-    smallest, largest = training_range(patterns.features)
     for line, j in enumerate(used):
         for k in np.flatnonzero(patterns.has_condition[:, j]):
-            ends = patterns.lower[k, j], patterns.upper[k, j]
+            lower, upper = float(patterns.lower[k, j]), float(patterns.upper[k, j])
             values = patterns.categories.get(int(j))
             if values is not None:  # every value has a place of its own
-                ends, span = (ends[0], ends[1] + 1.0), (0.0, float(len(values)))
+                places = lower / len(values), (upper + 1) / len(values)
             else:
-                span = (float(smallest[j]), float(largest[j]))
-            _draw_cell(ax, int(k), line, *_places(*ends, *span))
+                places = _shares(patterns.features, int(j), lower, upper)
+            _draw_cell(ax, int(k), line, *_visible(*places))
     ax.set_xlim(-0.5, n_patterns - 0.5)
     ax.set_ylim(len(used) - 0.5, -0.5)
     ax.set_yticks(
@@ -84,13 +84,23 @@ def _short(labels: list[str]) -> list[str]:
     return cleaned
 
 
-def _places(lower: float, upper: float, smallest: float, largest: float) -> tuple[float, float]:
-    """Where a range lies in the training range, from 0 to 1, and at least a line wide."""
-    span = largest - smallest
-    if not span > 0:
-        return 0.0, 1.0
-    low = float(np.clip((lower - smallest) / span, 0.0, 0.94))
-    return low, float(np.clip((upper - smallest) / span, low + 0.06, 1.0))
+def _shares(features: FeatureSummary, j: int, lower: float, upper: float) -> tuple[float, float]:
+    """The shares of training rows below a range of a feature, and not above it."""
+    quantiles, levels = features.quantiles[j], features.levels
+    if features.whole[j]:  # rows below 3 are those up to 2
+        lower, upper = lower - 0.5, upper + 0.5
+    # Many rows may have the same value, an end of the range: they are inside.
+    first, last = np.searchsorted(quantiles, lower), np.searchsorted(quantiles, upper, "right")
+    below = np.interp(lower, quantiles[: first + 1], levels[: first + 1])
+    reached = max(int(last) - 1, 0)
+    not_above = np.interp(upper, quantiles[reached:], levels[reached:])
+    return float(below), float(not_above)
+
+
+def _visible(low: float, high: float) -> tuple[float, float]:
+    """Two places from 0 to 1, at least a line apart."""
+    low = float(np.clip(low, 0.0, 0.94))
+    return low, float(np.clip(high, low + 0.06, 1.0))
 
 
 def _draw_cell(ax: Axes, column: int, line: int, low: float, high: float) -> None:
