@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from diffint import DiffInt
+from diffint.engine.cpu.comparable_kernel import add_differences, find_meeting
 from diffint.engine.cpu.condition_kernel import DEEP_INSIDE, N_FIRST, search_conditions
-from diffint.explain.comparable_rows import inside
 from diffint.tables.datasets import breast_cancer
 
 from ..conftest import QUICK
@@ -96,7 +96,6 @@ def test_the_search_is_the_defined_one(seed):
         candidates,
         alone,
         categories,
-        scaled,
         np.take_along_axis(scaled, order, axis=1),
         order,
         np.argsort(order, axis=1),
@@ -105,11 +104,11 @@ def test_the_search_is_the_defined_one(seed):
         BASE,
         fewest,
         TAIL,
+        int(TAIL * sizes[-1]),
         NARROWEST,
         SHARPER,
         gaps,
         places,
-        np.empty((2, int(TAIL * sizes[-1]) + 1)),
     )
     expected = defined_search(row, feature, candidates, alone, categories, scaled, sizes, fewest)
     expected = expected[:MOST]
@@ -117,6 +116,49 @@ def test_the_search_is_the_defined_one(seed):
     assert np.isneginf(gaps[len(expected) :]).all()
     for place, (_, conditions) in zip(places, expected, strict=False):
         assert tuple(c for c in place[[0, 3]] if c >= 0) == conditions
+
+
+def inside(rows, conditions):
+    """Which rows (rows, features) meet all conditions. → (rows,)"""
+    found = np.ones(len(rows), dtype=bool)
+    for c, lower, upper in conditions:
+        found &= (rows[:, c] >= lower) & (rows[:, c] <= upper)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_values_of_rows_that_meet_conditions(seed):
+    rng = np.random.default_rng(seed)
+    rows = np.round(rng.normal(size=(int(rng.integers(1, 60)), 4)), 1)  # with ties
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    ends = np.sort(rng.normal(size=(3, 2)), axis=1)
+    conditions = [(j, *ends[j]) for j in rng.permutation(3)[: rng.integers(0, 3)]]
+    columns = np.ascontiguousarray(rows.T)
+    found = np.empty(len(rows))
+    count = find_meeting(
+        columns,
+        np.argsort(columns, axis=1),
+        3,
+        (~np.isnan(rows[:, 3])).sum(),
+        np.array([j for j, _, _ in conditions], dtype=np.intp),
+        np.array([lower for _, lower, _ in conditions]),
+        np.array([upper for _, _, upper in conditions]),
+        found,
+    )
+    values = rows[inside(rows, conditions), 3]
+    np.testing.assert_array_equal(found[:count], np.sort(values[~np.isnan(values)]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_differences_from_rows(seed):
+    rng = np.random.default_rng(seed)
+    rows, row = rng.normal(size=(7, 50)), rng.normal(size=7)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    row[seed] = np.nan
+    features, total = rng.permutation(7)[:5], np.ones(50)
+    add_differences(row, rows, features, total)
+    differences = np.abs(row[features, None] - rows[features])
+    np.testing.assert_allclose(total, 1 + np.nansum(differences, axis=0))
 
 
 def make_linked(n_rows=3_000, seed=0):
@@ -162,7 +204,7 @@ class TestConditionalReasons:
 
     def test_every_reason(self, detector, broken):
         kept = broken.comparable
-        n_kept = len(kept.choosing) + len(kept.measuring)
+        n_kept = kept.rows.shape[1]
         checked = 0
         for row in range(len(broken)):
             reasons = broken.reasons_of(row)
@@ -381,7 +423,7 @@ class TestMissingTrainingCells:
         why = DiffInt(**QUICK).fit(small).explain(break_weight(make_linked(100, seed=1)))
         kept = why.comparable
         # A row that has the median itself can be taken twice, with it and without it.
-        assert len(kept.choosing) + len(kept.measuring) <= 410
+        assert kept.rows.shape[1] <= 410
         found = [reason.support for row in range(100) for reason in why.reasons_of(row)]
         assert max(found) <= 410
 

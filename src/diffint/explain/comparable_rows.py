@@ -7,8 +7,9 @@ sharpest, the other measures the range, so that its stated share holds for new r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.immutable import Immutable
 from ..core.model import FittedModel
 from ..core.scaling import Scaler
+from ..engine.cpu.comparable_kernel import add_differences, find_meeting
 from ..engine.cpu.condition_kernel import search_conditions
 from .constraints import training_range
 from .reasons import MOST_DOUBTED, Condition, Kind, Reason
@@ -42,27 +44,52 @@ _MOST_TRIED = 3  # sets of conditions that are measured
 _N_NEAREST = 10  # rows whose median would fit
 
 
+class _Half(NamedTuple):
+    """Half of the rows, in original units.
+
+    rows: (features, rows); order: (features, rows) the rows in the order of their values, those
+    without a value last; known: (features,) how many have a value.
+    """
+
+    rows: Array
+    order: NDArray[np.intp]
+    known: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, rows: Array) -> _Half:
+        """Rows as (rows, features)."""
+        columns = np.ascontiguousarray(rows.T)
+        order = np.argsort(columns, axis=1, kind="stable")
+        return cls(columns, order, (~np.isnan(columns)).sum(axis=1))
+
+    def meeting(self, conditions: tuple[Condition, ...], feature: int) -> Array:
+        """The values of a feature, in order, of the rows that meet all conditions."""
+        found = np.empty(self.known[feature])
+        features = np.array([c.feature for c in conditions], dtype=np.intp)
+        ends = np.array([c[1:] for c in conditions]).reshape(-1, 2).T
+        count = find_meeting(
+            self.rows, self.order, feature, self.known[feature], features, *ends, found
+        )
+        return found[:count]
+
+
 @dataclass(frozen=True, eq=False)
 class ComparableRows(Immutable):
     """Training rows that a row is compared with, in original units.
 
-    choosing, measuring: (rows, features) the halves. choosing_scaled: (features, rows) the first,
-    scaled; ordered: (features, rows) the same, sorted; order: (features, rows) the rows in this
-    order, those without a value last; rank: (features, rows) the place of each row in it; known:
-    (features,) how many have a value. tells: (features, some) for each feature those that say most
-    about it; alone: (features, some) whether one of these says enough for a single condition.
-    smallest, largest: (features,) of all training rows; weighted: (rows, features) both
-    halves, scaled and divided by `divisor` (features,) for distances. sampled: whether not all
-    training rows are here.
+    rows: (features, rows); choosing, measuring: their first and second half. ordered: (features,
+    rows) the scaled values of the first half, sorted; rank: (features, rows) the place of each of
+    its rows there. tells: (features, some) for each feature those that say most about it; alone:
+    (features, some) whether one of these says enough for a single condition. smallest, largest:
+    (features,) of all training rows; weighted: (features, rows) both halves, scaled and divided by
+    `divisor` (features,) for distances. sampled: whether not all training rows are here.
     """
 
-    choosing: Array
-    measuring: Array
-    choosing_scaled: Array
+    rows: Array
+    choosing: _Half
+    measuring: _Half
     ordered: Array
-    order: NDArray[np.intp]
     rank: NDArray[np.intp]
-    known: NDArray[np.intp]
     tells: NDArray[np.intp]
     alone: NDArray[np.bool_]
     smallest: Array
@@ -80,25 +107,24 @@ class ComparableRows(Immutable):
         if len(rows) < 2 * fewest_rows(len(rows) // 2):
             return None
         rows = rows[np.random.default_rng(0).permutation(len(rows))]
-        first, second = rows[::2], rows[1::2]
+        rows = np.concatenate([rows[::2], rows[1::2]])
+        n_first = -(-len(rows) // 2)
+        first, second = _Half.of(rows[:n_first]), _Half.of(rows[n_first:])
         scaler = model.members[0].scaler
-        scaled = np.ascontiguousarray(scaler.target(first, "unclipped").T, dtype=np.float64)
-        order = np.argsort(scaled, axis=1, kind="stable")
+        scaled = np.array(scaler.target(rows, "unclipped").T, dtype=np.float64, order="C")
+        own = scaled[:, :n_first]
         smallest, largest = training_range(model.features)
-        known = (~np.isnan(scaled)).sum(axis=1)
-        divisor = np.sqrt(np.maximum(_spread(scaled), 1e-12))
+        divisor = np.sqrt(np.maximum(_spread(own), 1e-12))
         return cls(
+            np.ascontiguousarray(rows.T),
             first,
             second,
-            scaled,
-            np.take_along_axis(scaled, order, axis=1),
-            order,
-            np.argsort(order, axis=1),
-            known,
-            *_telling(scaled, order, known, smallest < largest),
+            np.take_along_axis(own, first.order, axis=1),
+            np.argsort(first.order, axis=1),
+            *_telling(own, first.order, first.known, smallest < largest),
             smallest,
             largest,
-            np.concatenate([scaled.T, scaler.target(second, "unclipped")]) / divisor,
+            scaled / divisor[:, None],
             divisor,
             np.isin(np.arange(rows.shape[1]), list(model.categories)),
             scaler,
@@ -117,7 +143,10 @@ class ComparableRows(Immutable):
         """
         tried = self._sharpest(row, scaled, feature, doubted)
         value = float(row[feature])
-        each = [self._measured(value, feature, conditions) for conditions in tried]
+        # Kept rows are rounded: a value that differs less from an end is not outside.
+        span = self.largest[feature] - self.smallest[feature]
+        rounding = 10.0 ** float(last_digit(value, span))
+        each = [self._measured(value, feature, conditions, rounding) for conditions in tried]
         measured = [reason for reason in each if reason is not None]
         if not measured:
             return None
@@ -129,60 +158,56 @@ class ComparableRows(Immutable):
 
     def fitting(self, scaled: Array, doubted: list[int], feature: int) -> float:
         """What rows have that agree with the rest of a row."""
-        parts = self.differences(scaled)
         left_out = list({feature, *doubted})
         if len(left_out) == len(scaled):
             left_out = [feature]
-        return float(self.medians(parts, parts.sum(axis=1), left_out)[left_out.index(feature)])
+        others = np.array([j for j in range(len(scaled)) if j not in left_out])
+        return float(self.medians(self.distances(scaled, others), np.array([feature]))[0])
 
-    def differences(self, scaled: Array) -> Array:
-        """Differences of a row from all rows, weighted; 0 where a value is missing.
+    def distances(self, scaled: Array, features: NDArray[np.intp]) -> Array:
+        """Distances of a row from all rows by some features, without missing values. → (rows,)
 
-        scaled: (features,) by `scale` → (rows, features)
+        scaled: (features,) by `scale`
         """
-        return np.nan_to_num(np.abs(scaled / self.divisor - self.weighted))
+        total = np.zeros(self.weighted.shape[1])
+        add_differences(scaled / self.divisor, self.weighted, features, total)
+        return total
 
-    def medians(self, parts: Array, total: Array, features: Sequence[int]) -> Array:
-        """Medians of features among the rows that are nearest to a row in all others.
+    def medians(self, distance: Array, features: NDArray[np.intp]) -> Array:
+        """Medians of features among the nearest rows; of categories, the value of most of them.
 
-        Of categories, the value that most of them have.
-        parts: the row's `differences`; total: (rows,) their sums → (len(features),)
+        distance: (rows,); features, result: (some,)
         """
-        count = min(_N_NEAREST, max(len(parts) // 3, 1))
-        near = np.argpartition(total - parts[:, features].sum(axis=1), count - 1)[:count]
-        n_first = len(self.choosing)
-        first, second = near[near < n_first], near[near >= n_first] - n_first
-        rows = np.concatenate([self.choosing[first], self.measuring[second]])
+        count = min(_N_NEAREST, max(len(distance) // 3, 1))
+        near = np.argpartition(distance, count - 1)[:count]
+        values = np.sort(self.rows[features[:, None], near], axis=1)  # missing ones last
         # A value that rows have: between two clusters there may be none.
-        values = np.sort(rows[:, features], axis=0)  # missing ones last
-        place = np.maximum((~np.isnan(values)).sum(axis=0) - 1, 0) // 2
-        found = np.take_along_axis(values, place[None], axis=0)[0]
+        place = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 0) // 2
+        found = values[np.arange(len(features)), place]
         for i in np.flatnonzero(self.is_category[features]):
-            found[i] = _most_frequent(values[:, i], found[i])
+            found[i] = _most_frequent(values[i], found[i])
         return np.asarray(found)
 
     def _measured(
-        self, value: float, feature: int, conditions: tuple[Condition, ...]
+        self, value: float, feature: int, conditions: tuple[Condition, ...], rounding: float
     ) -> Reason | None:
         """The reason with these conditions by the second half; None if the value is inside."""
-        values = self.measuring[inside(self.measuring, conditions), feature]
-        values = np.sort(values[~np.isnan(values)])
+        values = self.measuring.meeting(conditions, feature)
         n = len(values)
         if n < _FEWEST_MEASURED * self._fewest(feature):
             return None
-        # Kept rows are rounded: a value that differs less from an end is not outside.
-        span = self.largest[feature] - self.smallest[feature]
-        rounding = 10.0 ** float(last_digit(value, span))
         for tail in dict.fromkeys(int(share * n) for share in _TAILS):
             lower, upper = float(values[tail]), float(values[n - 1 - tail])
             if value < lower - rounding or value > upper + rounding:
                 break
         else:
             return None
-        others = self.choosing[inside(self.choosing, conditions), feature]
-        support = n + int((~np.isnan(others)).sum())
-        below = _outside(int((values < lower).sum()), int((values == lower).sum()), n)
-        above = _outside(int((values > upper).sum()), int((values == upper).sum()), n)
+        support = n + len(self.choosing.meeting(conditions, feature))
+        ends = np.array([lower, upper])
+        first_low, first_high = values.searchsorted(ends).tolist()
+        after_low, after_high = values.searchsorted(ends, "right").tolist()
+        below = _outside(first_low, after_low - first_low, n)
+        above = _outside(n - after_high, after_high - first_high, n)
         return Reason(
             *(feature, Kind.RANGE, value, float(values[(n - 1) // 2]), lower, upper),
             *(1.0 - below - above, support, conditions),
@@ -192,7 +217,7 @@ class ComparableRows(Immutable):
         self, row: Array, scaled: Array, feature: int, doubted: list[int]
     ) -> Iterator[tuple[Condition, ...]]:
         """Conditions under which the value is farthest outside, the best first."""
-        n, fewest = len(self.choosing), self._fewest(feature)
+        n, fewest = self.choosing.rows.shape[1], self._fewest(feature)
         sizes = np.array([max(int(share * n), fewest) for share in WINDOWS])
         tells = self.tells[feature]
         usable = ~np.isnan(row[tells]) & (tells[:, None] != doubted).all(axis=1)
@@ -205,20 +230,19 @@ class ComparableRows(Immutable):
             tells[usable],
             self.alone[feature, usable],
             self.is_category,
-            self.choosing_scaled,
             self.ordered,
-            self.order,
+            self.choosing.order,
             self.rank,
-            self.known,
+            self.choosing.known,
             sizes,
             BASE,
             fewest,
             TAIL,
+            int(TAIL * sizes[-1]),
             float(NARROWEST * self.scaler.span[feature]),
             SHARPER,
             gaps,
             places,
-            np.empty((2, int(TAIL * sizes[-1]) + 1)),
         )
         for gap, place in zip(gaps, places.tolist(), strict=True):
             if gap > 0:
@@ -228,11 +252,11 @@ class ComparableRows(Immutable):
 
     def _fewest(self, feature: int) -> int:
         """The fewest comparable rows in a half that have a value of the feature."""
-        n, known = len(self.choosing), int(self.known[feature])
+        n, known = self.choosing.rows.shape[1], int(self.choosing.known[feature])
         return max(fewest_rows(known), min(_FEWEST_OF_MANY, fewest_rows(n)))
 
     def _condition(self, row: Array, c: int, first: int, last: int) -> Condition:
-        low, high = self.choosing[self.order[c, [first, last]], c]
+        low, high = self.choosing.rows[c, self.choosing.order[c, [first, last]]]
         return Condition(c, float(min(low, row[c])), float(max(high, row[c])))
 
 
@@ -309,14 +333,6 @@ def _outside(n_outside: int, n_at_end: int, n: int) -> float:
     row that has it is inside; then it is less.
     """
     return (n_outside + (1.0 if n_at_end == 1 else 0.5)) / (n + 1)
-
-
-def inside(rows: Array, conditions: tuple[Condition, ...]) -> NDArray[np.bool_]:
-    """Which rows (rows, features) meet all conditions. → (rows,)"""
-    found = np.ones(len(rows), dtype=bool)
-    for c, lower, upper in conditions:
-        found &= (rows[:, c] >= lower) & (rows[:, c] <= upper)
-    return found
 
 
 def fewest_rows(n_rows: int) -> int:

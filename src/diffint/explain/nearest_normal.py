@@ -400,10 +400,11 @@ def _medians(
     scaled = rows.scale(x)
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(row)], strict=False):
-        parts = rows.differences(scaled[row[start]])
-        total = parts.sum(axis=1)
+        own = scaled[row[start]]
+        distance = rows.distances(own, np.arange(len(own)))
         for place in range(start, stop):
-            found[place] = rows.medians(parts, total, features[place])
+            chosen = features[place]
+            found[place] = rows.medians(distance - rows.distances(own, chosen), chosen)
     return found
 
 

@@ -12,8 +12,8 @@ DEEP_INSIDE = -0.25  # gap of a value that a second condition hardly brings outs
 
 @compiled
 def search_conditions(
-    row, feature, candidates, alone, categories, scaled, ordered, order, rank, known, sizes, base,
-    fewest, tail_share, narrowest, sharper, gaps, places, extremes,
+    row, feature, candidates, alone, categories, ordered, order, rank, known, sizes, base, fewest,
+    tail_share, most_left_out, narrowest, sharper, gaps, places,
 ):  # fmt: skip
     """The conditions under which the value of a feature lies farthest outside, the best first.
 
@@ -21,59 +21,51 @@ def search_conditions(
     the next are as near; of a category those with the same value. Two conditions take the rows that
     meet both, with the size at `base`, the second also with larger ones; the first is on one of the
     features with the largest gaps. The gap is the distance of the value from the range of these
-    rows, which leaves out `tail_share` of them on each side, over the width of the range, at least
-    `narrowest`; below 0 inside. Deep inside the ranges of all single conditions, two are not tried.
+    rows, which leaves out `tail_share` of them on each side, at most `most_left_out`, over the
+    width of the range, at least `narrowest`; below 0 inside. Deep inside the ranges of all single
+    conditions, two are not tried.
 
     row: (features,) scaled; candidates: (some,) features that may be in a condition; alone: (some,)
-    bool, whether also in a single one; categories: (features,) bool; scaled: (features, n), NaN
-    where missing; ordered: (features, n) the same, sorted; order: (features, n) the rows in this
-    order, those without a value last; rank: (features, n) the place of each row in it; known:
-    (features,) how many rows have a value; sizes: (some,) growing; fewest: rows that a range needs;
-    sharper: how much larger a gap must be to be worth one more condition; that of two than that of
-    every single one, also of those that may not be alone, which are larger by chance now and then.
-    gaps: (most,) −∞ to start with, divided by `sharper` once for each condition; places: (most, 6)
-    for each condition the feature (−1: none) and the first and last place in its order. extremes:
-    (2, most left out on a side + 1) scratch.
+    bool, whether also in a single one; categories: (features,) bool; ordered: (features, n) the
+    scaled values of the rows, sorted, NaN where missing; order: (features, n) the rows in this
+    order; rank: (features, n) the place of each row in it; known: (features,) how many rows have a
+    value; sizes: (some,) growing; fewest: rows that a range needs; sharper: how much larger a gap
+    must be to be worth one more condition; that of two than that of every single one, also of those
+    that may not be alone, which are larger by chance now and then. gaps: (most,) −∞ to start with,
+    divided by `sharper` once for each condition; places: (most, 6) for each condition the feature
+    (−1: none) and the first and last place in its order.
     """
     n = known[feature]
     n_sizes, n_candidates = len(sizes), len(candidates)
     value = row[feature]
-    column = scaled[feature]
+    # Rows in the order of their values: those that meet conditions are in order, too.
+    values, rows = ordered[feature, :n], order[feature, :n]
     if n >= fewest:
-        tail = int(tail_share * n)
-        low, high = ordered[feature, tail], ordered[feature, n - 1 - tail]
-        gap = max(low - value, value - high) / max(high - low, narrowest)
+        gap = _gap(value, values, n, tail_share, n, narrowest)
         _insert(gap, -1, 0, 0, -1, 0, 0, gaps, places)
     windows = np.empty((n_candidates, n_sizes, 2), dtype=np.int64)
     n_windows = np.zeros(n_candidates, dtype=np.int64)
     firsts = np.full(N_FIRST, -1, dtype=np.int64)
     first_gaps = np.full(N_FIRST, -np.inf)
+    meeting_values, meeting_rows = np.empty(n), np.empty(n, dtype=np.int64)
+    first_values, first_rows = np.empty(n), np.empty(n, dtype=np.int64)
+    counts, gap_of = np.empty(n_sizes, dtype=np.int64), np.empty(n_sizes)
     for i in range(n_candidates):
         c = candidates[i]
         own = ordered[c, : known[c]]
         n_windows[i] = _windows(row[c], own, categories[c], sizes, fewest, windows[i])
+        _gaps_of_windows(
+            value, values, rows, n, rank[c], windows[i], 0, n_windows[i], fewest, tail_share,
+            most_left_out, narrowest, meeting_values, meeting_rows, counts, gap_of,
+        )  # fmt: skip
         best = -np.inf
-        filled = 0
-        count = 0
-        first, last = windows[i, 0, 0], windows[i, 0, 0] - 1
         for k in range(n_windows[i]):
-            for place in range(windows[i, k, 0], first):
-                number = column[order[c, place]]
-                if number == number:  # not missing
-                    filled = _note(number, extremes, filled)
-                    count += 1
-            for place in range(last + 1, windows[i, k, 1] + 1):
-                number = column[order[c, place]]
-                if number == number:
-                    filled = _note(number, extremes, filled)
-                    count += 1
-            first, last = windows[i, k, 0], windows[i, k, 1]
-            if count < fewest:
+            if counts[k] < fewest:
                 continue
-            gap = _gap(value, count, tail_share, narrowest, extremes)
+            first, last = windows[i, k, 0], windows[i, k, 1]
             if alone[i]:
-                _insert(gap / sharper, c, first, last, -1, 0, 0, gaps, places)
-            best = max(best, gap)
+                _insert(gap_of[k] / sharper, c, first, last, -1, 0, 0, gaps, places)
+            best = max(best, gap_of[k])
         place = N_FIRST
         while place > 0 and first_gaps[place - 1] < best:
             place -= 1
@@ -90,28 +82,61 @@ def search_conditions(
         c = candidates[i]
         k = min(base, n_windows[i] - 1)
         first, last = windows[i, k, 0], windows[i, k, 1]
+        n_first = _meeting(values, rows, n, rank[c], first, last, first_values, first_rows)
         for other in range(n_candidates):
             if other == i or n_windows[other] == 0:
                 continue
             other_c = candidates[other]
-            for k in range(min(base, n_windows[other] - 1), n_windows[other]):
-                other_first, other_last = windows[other, k, 0], windows[other, k, 1]
-                count = 0
-                filled = 0
-                for place in range(first, last + 1):
-                    one = order[c, place]
-                    number = column[one]
-                    if other_first <= rank[other_c, one] <= other_last and number == number:
-                        count += 1
-                        filled = _note(number, extremes, filled)
-                if count < fewest:
-                    continue
-                gap = _gap(value, count, tail_share, narrowest, extremes)
-                if gap > wanted:
+            start = min(base, n_windows[other] - 1)
+            _gaps_of_windows(
+                value, first_values, first_rows, n_first, rank[other_c], windows[other], start,
+                n_windows[other], fewest, tail_share, most_left_out, narrowest, meeting_values,
+                meeting_rows, counts, gap_of,
+            )  # fmt: skip
+            for k in range(start, n_windows[other]):
+                if counts[k] >= fewest and gap_of[k] > wanted:
                     _insert(
-                        gap / sharper**2, c, first, last, other_c, other_first, other_last,
-                        gaps, places,
+                        gap_of[k] / sharper**2, c, first, last, other_c, windows[other, k, 0],
+                        windows[other, k, 1], gaps, places,
                     )  # fmt: skip
+
+
+@compiled
+def _gaps_of_windows(
+    value, values, rows, n, rank, windows, start, stop, fewest, tail_share, most_left_out,
+    narrowest, meeting_values, meeting_rows, counts, gap_of,
+):  # fmt: skip
+    """For windows from `start` to `stop`, how many rows are inside, and the gap by these rows.
+
+    values, rows: the first n, sorted by value; rank: (all rows,); windows: (some, 2) first and last
+    place, each inside the next; meeting_values, meeting_rows: scratch; counts, gap_of: (some,)
+    """
+    for k in range(stop - 1, start - 1, -1):  # each is looked for among those in the next larger
+        first, last = windows[k, 0], windows[k, 1]
+        if k == stop - 1:
+            count = _meeting(values, rows, n, rank, first, last, meeting_values, meeting_rows)
+        else:
+            count = _meeting(
+                meeting_values, meeting_rows, count, rank, first, last, meeting_values, meeting_rows
+            )
+        counts[k] = count
+        if count >= fewest:
+            gap_of[k] = _gap(value, meeting_values, count, tail_share, most_left_out, narrowest)
+
+
+@compiled
+def _meeting(values, rows, n, rank, first, last, meeting_values, meeting_rows):
+    """Copy those of the first n rows that are in a window, in order; returns how many they are.
+
+    The copies may take the place of the rows.
+    """
+    count = 0
+    for k in range(n):
+        one = rows[k]
+        meeting_values[count] = values[k]
+        meeting_rows[count] = one
+        count += (rank[one] >= first) & (rank[one] <= last)
+    return count
 
 
 @compiled
@@ -160,29 +185,13 @@ def _windows(own, ordered, category, sizes, fewest, windows):
 
 
 @compiled
-def _note(number, extremes, filled):
-    """Keep a number if it is among the lowest or highest; returns how many are kept of each."""
-    most = extremes.shape[1]
-    if filled < most or number < extremes[0, most - 1]:
-        k = min(filled, most - 1)
-        while k > 0 and extremes[0, k - 1] > number:
-            extremes[0, k] = extremes[0, k - 1]
-            k -= 1
-        extremes[0, k] = number
-    if filled < most or number > extremes[1, most - 1]:
-        k = min(filled, most - 1)
-        while k > 0 and extremes[1, k - 1] < number:
-            extremes[1, k] = extremes[1, k - 1]
-            k -= 1
-        extremes[1, k] = number
-    return min(filled + 1, most)
+def _gap(value, values, count, tail_share, most_left_out, narrowest):
+    """The distance of a value from the range of the first values, which are sorted, over its width.
 
-
-@compiled
-def _gap(value, count, tail_share, narrowest, extremes):
-    """The distance of a value from the range of so many rows, over its width."""
-    tail = min(int(tail_share * count), extremes.shape[1] - 1)
-    low, high = extremes[0, tail], extremes[1, tail]
+    The range leaves out `tail_share` of them on each side, at most `most_left_out`.
+    """
+    tail = min(int(tail_share * count), most_left_out)
+    low, high = values[tail], values[count - 1 - tail]
     return max(low - value, value - high) / max(high - low, narrowest)
 
 
