@@ -235,7 +235,7 @@ class TestConditionalReasons:
         pattern = (
             r"weight = [\d.]+, but \d+ % of rows with (size|price) [\d.–]+ \(here [\d.]+\)"
             r"( and \w+ [\d.–]+ \(here [−\d.]+\))? have [\d.–]+ \(from [\d,]+ training rows\); "
-            r"[\d.]+(, about 10 times as much,)? would fit\."
+            r"[\d.]+(, 10 times as much,)? would fit\."
         )
         texts = [text for row in range(200) for text in broken.reasons(row) if "weight" in text]
         matching = [text for text in texts if re.fullmatch(pattern, text)]
@@ -247,6 +247,33 @@ class TestConditionalReasons:
         (reason, *_) = detector.explain(rows).reasons_of(0)
         assert (reason.kind.value, reason.conditions, reason.coverage) == ("beyond", (), 1.0)
         assert reason.expected == pytest.approx(float(rows["size"][0]) ** 2, abs=8)
+
+    @pytest.mark.parametrize(
+        ("height", "says"),
+        [
+            (1.72, r"height = 1\.72, but no .*; 172, 100 times as much, would fit\."),
+            (1712.3, r"height = 1712, but no .*; 171, a tenth of it, would fit\."),
+            (1000.0, r"height = 1000, but no training row is above [\d.]+; [\d.]+ would fit\."),
+        ],
+    )
+    def test_a_value_in_another_unit(self, height, says):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"height": rng.uniform(160, 185, 600)})
+        table["weight"] = table["height"] - 100 + rng.normal(0, 5, 600)
+        detector = DiffInt(**QUICK).fit(table)
+        row = pd.DataFrame({"height": [height], "weight": [72.0]})
+        assert re.fullmatch(says, detector.explain(row).reason(0, 0))
+
+    @pytest.mark.parametrize(
+        ("mass", "fits"), [(3.7, "3700, 1,000 times"), (3.7004, r"\d{4}, about 1,000 times")]
+    )
+    def test_a_whole_number_in_another_unit(self, mass, fits):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"mass": rng.integers(3_000, 4_500, 600)})
+        table["length"] = table["mass"] / 20 + rng.normal(0, 5, 600)
+        detector = DiffInt(**QUICK).fit(table)
+        why = detector.explain(pd.DataFrame({"mass": [mass], "length": [185.0]}))
+        assert re.search(f"; {fits} as much, would fit", why.reason(0, 0))
 
     def test_what_tells_nothing_about_a_value_is_no_condition_by_itself(self):
         rng = np.random.default_rng(0)

@@ -205,7 +205,7 @@ def _range(found: Reason) -> str:
 
 
 def _fits(why: LocalExplanation, found: Reason) -> str:
-    """``; 5.6 would fit``, ``; 5.6, about a tenth of it, would fit``"""
+    """``; 5.6 would fit``, ``; 5.8, a tenth of it, would fit``"""
     if np.isnan(found.expected):
         return ""
     if found.feature in why.categories:
@@ -214,7 +214,10 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     fits = distinct_numbers(found.expected, found.value)[0]
     if power := found.power_of_ten:
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
-        fits += f", about {times},"
+        moved = found.value * 10.0**power
+        if why.whole[found.feature] and not np.isclose(moved, np.round(moved), rtol=1e-9, atol=0):
+            return f"; {fits}, about {times}, would fit"
+        return f"; {number(moved)}, {times}, would fit"
     return f"; {fits} would fit"
 
 
