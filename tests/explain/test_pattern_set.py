@@ -336,3 +336,39 @@ def test_long_tails_that_are_not_scaled_have_finite_ranges():
     patterns = DiffInt(**QUICK, scaling="none").fit(rows).patterns()
     assert np.isfinite(patterns.lower[patterns.has_condition]).all()
     assert np.isfinite(patterns.upper[patterns.has_condition]).all()
+
+
+def test_few_planted_rectangles_are_found_though_most_features_say_nothing():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 100, size=(900, 12))
+    for part, (j, low) in enumerate([(0, 20.0), (3, 70.0), (6, 40.0)]):
+        members = np.arange(900) % 3 == part
+        rows[members, j] = rng.uniform(low, low + 12, members.sum())
+        rows[members, j + 1] = rng.uniform(low - 10, low + 5, members.sum())
+    patterns = DiffInt(**QUICK).fit(rows).patterns()
+    conditions = [tuple(np.flatnonzero(one)) for one in patterns.has_condition]
+    assert {(0, 1), (3, 4), (6, 7)} == set(conditions)
+
+
+@pytest.mark.parametrize("n_values", [3, 4, 5])
+def test_a_pattern_for_every_value_of_a_column_does_not_cover_everything(n_values):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=600), "few": rng.integers(0, n_values, 600)})
+    table = table.assign(**{name: table["a"] + rng.normal(0, 0.3, 600) for name in "bc"})
+    patterns = DiffInt(**QUICK).fit(table).patterns()
+    assert patterns.covers(table).mean() > 0.8
+    assert patterns.set_anomalies_outside > 0.4
+    far = table.head(20).assign(a=-9.0, b=9.0, c=0.0)
+    assert not patterns.covers(far).any()
+
+
+def test_no_pattern_is_shown_twice():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=400), "few": rng.integers(0, 4, 400)})
+    for rows in (table, table.head(12)):
+        lines = DiffInt(**QUICK).fit(rows).patterns().to_frame()
+        shown = [
+            tuple(map(str, one[["feature", "lower", "upper"]].to_numpy().ravel()))
+            for _, one in lines.groupby("pattern")
+        ]
+        assert len(shown) == len(set(shown))

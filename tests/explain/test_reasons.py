@@ -275,6 +275,46 @@ class TestConditionalReasons:
         why = detector.explain(pd.DataFrame({"mass": [mass], "length": [185.0]}))
         assert re.search(f"; {fits} as much, would fit", why.reason(0, 0))
 
+    def test_a_power_of_ten_that_does_not_fit_the_rest_of_the_row_is_not_said(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"a": rng.uniform(1, 3, 1_000)})
+        table = table.assign(**{name: table["a"] + rng.normal(0, 0.01, 1_000) for name in "bc"})
+        detector = DiffInt(**QUICK).fit(table)
+        rows = pd.DataFrame({"a": [2.0, 2.0], "b": [24.0, 20.0], "c": [2.0, 2.0]})
+        why = detector.explain(rows)
+        chance, shifted = why.reason_of(0, 1), why.reason_of(1, 1)
+        assert (chance.power, shifted.power, shifted.expected) == (0, -1, 2.0)
+        assert chance.expected == pytest.approx(2.0, abs=0.05)
+        assert re.search(r"; (1\.9|2)[.\d]* would fit\.$", why.reason(0, 1))
+        assert why.reason(1, 1).endswith("; 2, a tenth of it, would fit.")
+
+    def test_the_value_of_a_condition_is_seen_to_be_inside_it(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"lat": rng.normal(40.8, 0.02, 3_000)})
+        table["price"] = 1_000 * (table["lat"] - 40) + rng.normal(0, 1, 3_000)
+        rows = table.head(100).assign(price=table["price"].sample(100, random_state=0).to_numpy())
+        why = DiffInt(**QUICK).fit(table).explain(rows)
+        texts = [text for i in range(100) for text in why.reasons(i)]
+        found = [re.search(r"lat ([\d.]+)–([\d.]+) \(here ([\d.]+)\)", text) for text in texts]
+        ends = [tuple(map(float, one.groups())) for one in found if one]
+        assert len(ends) > 20
+        assert all(low <= own <= high for low, high, own in ends)
+
+    @pytest.mark.parametrize("other", ["told", "free"])
+    def test_what_would_fit_an_ordinary_value_better_is_said_if_other_columns_tell(self, other):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.lognormal(0, 2, size=(2_000, 1)), columns=["a"])
+        table["told"] = table["a"] * rng.uniform(0.95, 1.05, 2_000)
+        table["free"] = rng.normal(size=2_000)
+        detector = DiffInt(n_units=40, epochs=60, random_state=0).fit(table)
+        rows = pd.DataFrame({"a": [1.0] * 40, "told": [1.0] * 40, "free": np.linspace(-2, 2, 40)})
+        if other == "told":  # far less than a twentieth of the training range, but far off
+            rows["told"] = 5.0
+        why = detector.explain(rows)
+        texts = [why.reason(i, list(table).index(other)) for i in range(40)]
+        better = [("would fit" in text) for text in texts]
+        assert np.mean(better) > 0.9 if other == "told" else not any(better)
+
     def test_what_tells_nothing_about_a_value_is_no_condition_by_itself(self):
         rng = np.random.default_rng(0)
         kinds = rng.choice(list("abcd"), 4_000)
@@ -384,7 +424,7 @@ class TestWithoutAReason:
         for row in range(2):
             assert not why.reasons_of(row)
             (text,) = why.reasons(row)
-            assert text.startswith("No single value is unusual among comparable rows, but")
+            assert text.startswith("No single value stands out; ")
             assert "no single value stands out" in why.brief(row)
             # Another sign of any of the four would make the row ordinary.
             values = dict(re.findall(r"(x\d) = (−?[\d.]+\d|−?\d)", text))
@@ -401,10 +441,25 @@ class TestWithoutAReason:
         why = DiffInt(**QUICK, false_positive_rate=0.2).fit(table).explain([[0.1]])
         assert why.flagged.all()
         (text,) = why.reasons(0)
-        if not why.reasons_of(0):
-            assert text.endswith(
-                "between values that training rows have, but hardly any is near it."
-            )
+        assert not why.reasons_of(0)
+        assert text.endswith("between values that training rows have, but hardly any is near it.")
+
+    def test_of_a_single_column_with_frequent_values(self):
+        table = np.random.default_rng(0).poisson(1.0, size=(2_000, 1)).astype(float)
+        why = DiffInt(**QUICK, false_positive_rate=0.2).fit(table).explain([[3.0]])
+        why = replace(why, threshold=0.0)
+        assert not why.reasons_of(0)
+        assert why.reasons(0) == [
+            "x0 = 3 does not stand out, but scores higher than most training rows."
+        ]
+
+    @pytest.mark.parametrize("n_rows", [12, 25, 300])
+    @pytest.mark.parametrize("value", [50.0, 4.0, 0.1])
+    def test_every_value_of_a_single_column_has_a_text(self, n_rows, value):
+        table = np.random.default_rng(0).normal(size=(n_rows, 1))
+        why = DiffInt(**QUICK).fit(table).explain([[value]])
+        assert why.reason(0, 0).startswith(f"x0 = {value:.3g}, ")
+        assert (value == 50.0) <= bool(why.reasons_of(0))
 
 
 class TestWithoutKeptRows:
@@ -448,11 +503,24 @@ class TestMissingTrainingCells:
     def test_no_more_rows_are_counted_than_there_are(self, table):
         small = table.iloc[:400]
         why = DiffInt(**QUICK).fit(small).explain(break_weight(make_linked(100, seed=1)))
-        kept = why.comparable
-        # A row that has the median itself can be taken twice, with it and without it.
-        assert kept.rows.shape[1] <= 410
+        assert why.comparable.rows.shape[1] == 400
+        assert np.isnan(why.comparable.rows).sum(axis=1).tolist() == small.isna().sum().tolist()
         found = [reason.support for row in range(100) for reason in why.reasons_of(row)]
-        assert max(found) <= 410
+        assert max(found) <= 400
+
+    def test_one_missing_cell_takes_no_value_from_other_rows(self):
+        table = make_linked(400).assign(steps=np.resize(np.arange(40.0), 400))
+        table.loc[7, "steps"] = np.nan
+        rows = DiffInt(**QUICK).fit(table).explain(table.head(1)).comparable.rows
+        assert rows.shape[1] == 400
+        assert np.isnan(rows).sum() == 1
+
+    def test_missing_cells_of_a_saved_model(self, table, tmp_path):
+        detector = DiffInt(**QUICK).fit(table.iloc[:400])
+        detector.save(tmp_path / "model.diffint")
+        rows = break_weight(make_linked(40, seed=1))
+        loaded = DiffInt.load(tmp_path / "model.diffint")
+        assert loaded.explain(rows).text() == detector.explain(rows).text()
 
 
 def test_a_row_without_any_value_has_suggestions_and_a_report(detector, tmp_path):
@@ -490,3 +558,16 @@ class TestNumberOfReasons:
             )
             assert (more.reasons_of(i, 1), fewer.reasons_of(i, 3)) == (one, three)
         assert late > 0
+
+    def test_a_rare_value_that_is_hardly_doubted_is_no_reason_for_any_number(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.normal(size=(1_000, 8)), columns=list("abcdefgh"))
+        table["kind"] = np.where(np.arange(1_000) % 250 == 0, "rare", "often")
+        rows = table[table["kind"] == "rare"] * 1
+        why = DiffInt(**QUICK).fit(table).explain(rows.assign(**dict.fromkeys("abcdefgh", 0.0)))
+        for rank, has_reason in ((0, True), (3, True), (6, False)):
+            order, doubt = np.insert(np.arange(8), rank, 8), np.empty(9)
+            doubt[order] = np.linspace(1.0, 0.2, 9)
+            again = replace(why, doubt=np.tile(doubt, (len(why), 1)))
+            for most in (1, 3, 6, 9):
+                assert bool(again.reasons_of(0, most)) == has_reason

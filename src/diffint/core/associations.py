@@ -373,7 +373,7 @@ class Associations(Immutable):
             rows = np.flatnonzero(found.other == other)
             beside = bins[rows, other]
             table = self.table(i, other)[:, beside]
-            found.n_alike[rows], found.usual[rows] = table.sum(axis=0), table.argmax(axis=0)
+            found.n_alike[rows] = table.sum(axis=0)
             found.n_same[rows] = table[bins[rows, c], np.arange(len(rows))]
             found.near_other[rows] = self._ends_of_bins(other, beside)
         return found
@@ -395,15 +395,14 @@ class Clashes(NamedTuple):
     """Why the values of a column are surprising; arrays of (rows,), or (rows, 2) for ends.
 
     other: the column that shows it most, −1 if none does. n_alike: the training rows in the row's
-    bin of that column; n_same: those of them in the row's own bin of this column; usual: the bin
-    of this column that most of them are in. n_value: all training rows in the row's bin; n_all:
-    those in any bin. near_other, near_value: the ends of both bins, NaN of categories.
+    bin of that column; n_same: those of them in the row's own bin of this column. n_value: all
+    training rows in the row's bin; n_all: those in any bin. near_other, near_value: the ends of
+    both bins, NaN of categories.
     """
 
     other: NDArray[np.int64]
     n_alike: NDArray[np.int64]
     n_same: NDArray[np.int64]
-    usual: NDArray[np.int64]
     n_value: NDArray[np.int64]
     n_all: NDArray[np.int64]
     near_other: Array
@@ -412,10 +411,10 @@ class Clashes(NamedTuple):
     @classmethod
     def none(cls, n_rows: int) -> Clashes:
         """No row is surprising."""
-        n_alike, n_same, usual, n_value, n_all = np.zeros((5, n_rows), dtype=np.int64)
+        n_alike, n_same, n_value, n_all = np.zeros((4, n_rows), dtype=np.int64)
         near_other, near_value = np.full((2, n_rows, 2), np.nan)
         other = np.full(n_rows, -1)
-        return cls(other, n_alike, n_same, usual, n_value, n_all, near_other, near_value)
+        return cls(other, n_alike, n_same, n_value, n_all, near_other, near_value)
 
     def put(self, rows: NDArray[np.intp], found: Clashes) -> None:
         """Take over what was found for these rows."""

@@ -142,9 +142,10 @@ def conformal_quantile(values: Array, share: float) -> float:
     """A number that a new value does not exceed with a probability of at least `share`.
 
     Of n exchangeable values this is the ⌈(n + 1) · share⌉-th smallest; with too few, the largest.
+    share: above 0
     """
     rank = min(int(np.ceil((len(values) + 1) * share)), len(values))
-    return float(np.sort(values)[rank - 1])
+    return float(np.sort(values)[max(rank, 1) - 1])
 
 
 def group_sizes(groups: NDArray[Any]) -> NDArray[np.int64]:

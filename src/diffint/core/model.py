@@ -66,6 +66,7 @@ class Member(Immutable):
         trained without them.
     kept_rows: (kept, features) training rows, scaled and times `kept_weight`; rows
         are compared with the nearest of them. Empty if the configuration keeps none.
+    kept_missing: (kept, features) which of their cells were missing, and have a median instead.
     kept_weight: (features,) of differences from kept rows; all 1 in models that are fitted now.
     distance_weight: how much the distance from the nearest kept row counts beside the error.
     missing_error: (features,) what a missing cell counts as an error; 0 if missing cells are
@@ -98,6 +99,7 @@ class Member(Immutable):
     coverage_rows: int
     coverage_held_out: bool
     kept_rows: Array32
+    kept_missing: NDArray[np.bool_]
     kept_weight: Array32
     distance_weight: float
     missing_error: NDArray[np.float64]

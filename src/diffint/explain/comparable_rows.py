@@ -41,6 +41,7 @@ _N_PARTS = 8  # of the rows, by their values of a feature, to see what it tells 
 _TELLS, _LEVEL, _N_DRAWS = 0.97, 0.1, 20
 _FEWER_KNOWN = 0.7  # a number of rows is rounded down to a power of this share of all
 _MOST_TRIED = 3  # sets of conditions that are measured
+_NEAR = 0.01  # share of the scaled training range
 _N_NEAREST = 10  # rows whose median would fit
 
 
@@ -161,8 +162,31 @@ class ComparableRows(Immutable):
         left_out = list({feature, *doubted})
         if len(left_out) == len(scaled):
             left_out = [feature]
-        others = np.array([j for j in range(len(scaled)) if j not in left_out])
+        others = np.array([j for j in range(len(scaled)) if j not in left_out], dtype=np.intp)
         return float(self.medians(self.distances(scaled, others), np.array([feature]))[0])
+
+    def apart(self, feature: int, one: float, other: float) -> float:
+        """How far two values are apart, as a share of the training range, scaled."""
+        rows = np.full((2, len(self.rows)), np.nan)
+        rows[:, feature] = one, other
+        difference = np.ptp(self.scale(rows)[:, feature])
+        return float(difference / self.scaler.span[feature])
+
+    def share_near(self, feature: int, value: float) -> float:
+        """The share of rows within a hundredth of the training range, scaled, of a value."""
+        row = np.full((1, len(self.rows)), value)
+        apart = np.abs(self.scale(row)[0, feature] / self.divisor[feature] - self.weighted[feature])
+        near = apart * self.divisor[feature] <= _NEAR * self.scaler.span[feature]
+        return float(near.mean())
+
+    def largest_below(self, feature: int, value: float) -> float:
+        """The largest value of any row that is below this one; −∞ if there is none."""
+        values = self.rows[feature]
+        return float(values[values < value].max(initial=-np.inf))
+
+    def is_told(self, feature: int) -> bool:
+        """Whether another feature by itself tells anything about this one."""
+        return bool(self.alone[feature].any())
 
     def distances(self, scaled: Array, features: NDArray[np.intp]) -> Array:
         """Distances of a row from all rows by some features, without missing values. → (rows,)

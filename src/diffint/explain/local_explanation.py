@@ -185,7 +185,8 @@ class LocalExplanation(Immutable):
         Columns: row (the position, counted from 0), rank (from 1), feature, kind, value, expected,
         lower, upper, conditions (as text), support (comparable training rows that were looked at),
         coverage (the share of new comparable rows expected inside the range, or with another
-        value), share (of the score). The index has the row's label, or again its position.
+        value), share (of the score). Of a category, value and expected are texts. The index has the
+        row's label, or again its position.
         """
         import pandas
 
@@ -320,7 +321,7 @@ class LocalExplanation(Immutable):
         )
 
     def brief(self, row: int, n_reasons: int = 3) -> str:
-        """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4 (40 %); …``"""
+        """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4; …``"""
         from ..show.wording.reasons import brief
 
         return brief(self, row, n_reasons)

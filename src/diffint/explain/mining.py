@@ -23,7 +23,8 @@ Array = NDArray[np.float64]
 _FEWEST_ROWS = 5  # that a pattern is mined from
 _PRIOR_ROWS = 3.0  # rows of average spread that are added to those of a pattern
 _WHOLE_WIDTH = 2.0  # of the range of all rows, in scaled units
-_SEEDS = 40  # places where a pattern may start
+_SEEDS = 40  # places where a pattern may start, of each kind
+_CROWDED_SHARES = (0.5, 0.3, 0.15)  # of rows that use no pattern, which are close in one feature
 _STEPS = 6  # of improving a pattern
 _ROUNDS = 2  # of mining and pruning
 _HARD_OUTSIDE, _HARD_TAIL = 0.01, 0.02  # of a range with hard ends
@@ -122,10 +123,11 @@ def mine(
 ) -> list[Box]:
     """Patterns mined one after the other, each the one that shortens the description most.
 
-    A pattern starts with the rows nearest to a center (a share of all rows), or, where it is told
-    which rows use a pattern, with those that use none. When no other pattern gains anything, each
-    is taken out in turn and put back only as far as it is still needed beside the others, and there
-    may be room for more.
+    A pattern starts with the rows nearest to a center (a share of all rows). Where it is told which
+    rows use a pattern, it may also start with those that use none, or with the most crowded of
+    them in one feature: if few features matter, a center's nearest rows are any rows. When no other
+    pattern gains anything, each is taken out in turn and put back only as far as it is still needed
+    beside the others, and there may be room for more.
     """
     n_rows = len(rows.scaled)
     rng = np.random.default_rng(0)
@@ -135,7 +137,8 @@ def mine(
             now = _described(rows.scaled, mined)
             best: Mined | None = None
             chosen = rng.choice(len(centers), min(_SEEDS, len(centers)), replace=False)
-            starts = [np.flatnonzero(~now.used)] if way.tells else []
+            free = np.flatnonzero(~now.used)
+            starts = [free, *_crowded(rows, free)] if way.tells else []
             for place, center in enumerate(centers[chosen]):
                 distance = np.abs(rows.scaled - center) @ rows.weight
                 share = way.shares[place % len(way.shares)]
@@ -159,6 +162,28 @@ def mine(
                 mined.append(grown)
     # Short tails tell rows apart that belong to a pattern; long ones, how far others are from it.
     return [_as_box(one.ranges, way.softness) for one in mined]
+
+
+def _crowded(rows: Rows, free: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """For each feature the rows in its shortest ranges with certain shares of some rows.
+
+    Only those that are shortest for their shares, relative to the whole range of these rows.
+    free: (n,) numbers of the rows
+    """
+    found: list[tuple[float, NDArray[np.intp]]] = []
+    for j in np.flatnonzero(rows.varies).tolist():
+        order = free[np.argsort(rows.scaled[free, j], kind="stable")]
+        values = rows.scaled[order, j]
+        for share in _CROWDED_SHARES:
+            count = int(share * len(free))
+            if count < _FEWEST_ROWS:
+                continue
+            widths = values[count - 1 :] - values[: len(free) - count + 1]
+            first = int(widths.argmin())
+            crowding = np.ptp(values) * share / max(widths[first], _SPREAD_LIMIT)
+            found.append((count * np.log(max(crowding, 1.0)), order[first : first + count]))
+    found.sort(key=lambda one: -one[0])
+    return [members for _, members in found[:_SEEDS]]
 
 
 def box_of_all(rows: Rows, max_conditions: int) -> Box:

@@ -23,15 +23,16 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _CHOOSING_SHARE, _MOST_CHOOSING = 2 / 3, 2_000  # rows that patterns are chosen by
-_MOST_MINED = 800  # of them that patterns are mined from
+_FEWEST_MINED, _MOST_MINED = 30, 800  # of them that few patterns, and all, are mined from
 _VARIED_ROWS, _VARIED_CELLS = 30_000, 2_400_000  # that the model is asked about
 _TRAINED_SHARE = 0.4  # of them that patterns are trained on
 _LEAST_SHARE, _LEAST_ROWS = 0.02, 3  # of the choosing rows that each pattern has inside
 _LEAST_WORTH = 0.5  # nats, of a pattern whose box can still be widened
 _MINED_SHARE = 1 / 3  # of the patterns start as mined ones
 _MOST_ANOMALIES = 0.3  # share of anomalies inside a mined pattern
+_MOST_OF_SHARE = 0.7  # share of anomalies inside a pattern, relative to that of the rows
 _FEW_SHARE = 1 / 3  # of the allowed patterns, that a set of few may have
-_AGREES = 0.04  # difference of rank correlations that does not count
+_AGREES = 0.06  # difference of rank correlations that does not count
 _FEWEST_CHOOSING, _FEWEST_MEASURING = 30, 12  # the coverage cannot be set by fewer
 _ARTIFICIAL_ROWS = 1_500
 _USUAL_SHARE = 0.95  # of normal rows whose distance is at most 1
@@ -63,6 +64,7 @@ def find_patterns(
     # A single row, of which all others are copies, does both.
     choosing, measuring = rows[:n_choosing] if n_choosing else rows, rows[n_choosing:]
     boxes = _choose_boxes(prepared, choosing, max_patterns, max_conditions, n_jobs)
+    boxes = _worth_showing(boxes, choosing, _anomalies_made(prepared, choosing, 2, n_jobs), model)
     measured = scaled_rows(scaler, measuring)
     widened = _widened_boxes(boxes, scaled_rows(scaler, choosing), measured)
     has_condition, lower, upper = _readable_ranges(model, widened)
@@ -71,9 +73,7 @@ def find_patterns(
     ranges = has_condition[order], lower[order], upper[order]
     usual = Usual.of(measured, boxes)
     usual_distance = conformal_quantile(excess_lengths(measured, boxes, usual), _USUAL_SHARE)
-    threshold = model.calibration.threshold(_FLAGGED_RATE)
-    made = artificial_rows(model, measuring, _ARTIFICIAL_ROWS, seed=1)
-    anomalies = made[anomaly_scores(prepared, made, n_jobs) > threshold]
+    anomalies = _anomalies_made(prepared, measuring, 1, n_jobs)
     within, anomalies_within = inside(measuring, *ranges), inside(anomalies, *ranges)
     return PatternSet(
         columns=tuple(model.columns),
@@ -132,13 +132,42 @@ def _choose_boxes(
     few, many = _telling(few, anomalies), _telling(many, anomalies)
     start = many[: max(1, round(max_patterns * _MINED_SHARE))]
     trained = distilled(mining, start, made, trained_to, *limits)
-    if few and len(few) <= max_patterns * _FEW_SHARE:
+    if few and len(few) <= max_patterns * _FEW_SHARE and len(choosing) >= _FEWEST_MINED:
         agreement = [
             _agreement(description_lengths(made, boxes), target) for boxes in (few, trained)
         ]
         if agreement[0] >= agreement[1] - _AGREES:
             return few
     return trained
+
+
+def _anomalies_made(prepared: PreparedModel, rows: Array, seed: int, n_jobs: int) -> Array:
+    """Rows made from others that score above 95 % of the calibration rows. → (some, features)"""
+    made = artificial_rows(prepared.model, rows, _ARTIFICIAL_ROWS, seed)
+    threshold = prepared.model.calibration.threshold(_FLAGGED_RATE)
+    return made[anomaly_scores(prepared, made, n_jobs) > threshold]
+
+
+def _worth_showing(
+    boxes: list[Box], choosing: Array, anomalies: Array, model: FittedModel
+) -> list[Box]:
+    """The boxes that tell normal rows from anomalies, each once; all if none does.
+
+    As widened, a box must have a clearly smaller share of the anomalies inside than of the rows. A
+    few boxes that do not, such as one for every value of a column, would together cover everything.
+    The others are widened more without them, so they are looked at again.
+    """
+    scaled = scaled_rows(model.members[0].scaler, choosing)
+    while True:
+        ranges = _readable_ranges(model, _widened_boxes(boxes, scaled, scaled))
+        as_shown = np.nan_to_num(np.concatenate(ranges, axis=1))
+        chosen = np.isin(np.arange(len(boxes)), np.unique(as_shown, axis=0, return_index=True)[1])
+        if len(anomalies):
+            rows_inside, anomalies_inside = (inside(x, *ranges) for x in (choosing, anomalies))
+            chosen &= _means(anomalies_inside) <= _MOST_OF_SHARE * _means(rows_inside)
+        if chosen.all() or not chosen.any():
+            return boxes
+        boxes = [box for box, one in zip(boxes, chosen, strict=True) if one]
 
 
 def _telling(boxes: list[Box], anomalies: Array) -> list[Box]:

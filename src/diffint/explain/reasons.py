@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,6 +59,8 @@ class Reason:
 
     value: NaN if missing. expected: what comparable rows have in the middle, of a category most of
     them; NaN if unknown.
+    power: what is expected is this power of ten times the value, which may be in another unit, or
+    have its decimal point elsewhere; 0 if not. (Of whole numbers, about that times the value.)
     lower, upper: the range; NaN if there is none. coverage: the share of new comparable rows that
     is expected inside the range, or to have another value. support: number of comparable training
     rows that were looked at. No conditions: all training rows are comparable. near: of a number
@@ -75,26 +77,12 @@ class Reason:
     support: int = 0
     conditions: tuple[Condition, ...] = ()
     near: Condition | None = None
+    power: int = 0
 
     @property
     def side(self) -> int:
         """−1 below the range, 1 above, 0 if there is none."""
         return int(self.value > self.upper) - int(self.value < self.lower)
-
-    @property
-    def power_of_ten(self) -> int:
-        """Where what would fit is about this power of ten times the value; 0 where it is not.
-
-        So much a number is off that is in another unit, or has its decimal point elsewhere. 0 also
-        if more than one power of ten times the value lies in the range: then it may be by chance.
-        """
-        with np.errstate(over="ignore"):
-            moved = self.value * 10.0 ** np.array(_POWERS)
-        (inside,) = np.nonzero((self.lower <= moved) & (moved <= self.upper))
-        if len(inside) != 1 or not self.value * self.expected > 0:
-            return 0
-        near = 1 / _OTHER_UNIT <= self.expected / moved[inside[0]] <= _OTHER_UNIT
-        return _POWERS[inside[0]] if near else 0
 
     @property
     def gap(self) -> float:
@@ -129,11 +117,13 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
     found: list[Reason] = []
     relied_on: set[int] = set()  # what a reason compares by is not in doubt
     tried = [j for j in order[: most + _MORE_TRIED].tolist() if doubt[j] > 0]
+    # Whether a row has a reason does not depend on how many are asked for.
+    first_tried = tried[: MOST_DOUBTED + _MORE_TRIED]
     in_doubt = [j for j in tried if doubt[j] >= _LEAST_DOUBT * doubt[order[0]]]
     is_first = True
-    for place, j in enumerate(tried):
-        if place == MOST_DOUBTED + _MORE_TRIED and not found:
-            break  # whether a row has a reason does not depend on how many are asked for
+    for j in tried:
+        if j not in first_tried and not found:
+            break
         reason = _never_seen(why, row, j, by)
         if reason is None and j in in_doubt and j not in relied_on:
             reason = _compared(why, row, j, by)
@@ -151,7 +141,7 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
             relied_on.update(condition.feature for condition in reason.conditions)
             by = by._replace(doubted=[*by.doubted, j])
     if not found:
-        rare = (_rare(why, row, j) for j in tried if j in why.categories)
+        rare = (_rare(why, row, j) for j in first_tried if j in why.categories)
         found = list(islice(filter(None, rare), 1))
     return tuple(found[:most])
 
@@ -173,6 +163,11 @@ def better_value(why: LocalExplanation, row: int, j: int) -> float:
     by = _Comparison(why.scaled[row], [])
     if j not in why.categories:
         return _fitting_if_other(why, row, j, by)
+    return _named_if_other(why, row, j, by)
+
+
+def _named_if_other(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
+    """`_fitting` of a category; NaN if that is not a value with a name, or the row's own."""
     better, values = _fitting(why, row, j, by), why.categories[j]
     named = 0 <= better < len(values) and better % 1 == 0 and values[int(better)] != OTHER
     return better if named and better != why.value[row, j] else np.nan
@@ -217,9 +212,13 @@ def _fitting(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
 
 def _fitting_if_other(why: LocalExplanation, row: int, j: int, by: _Comparison) -> float:
     """`_fitting`; NaN if the row has nearly that."""
-    fitting = _fitting(why, row, j, by)
-    nearly = _DIFFERENT * (why.largest[j] - why.smallest[j])
-    return fitting if abs(fitting - why.value[row, j]) > nearly else np.nan
+    fitting, value = _fitting(why, row, j, by), float(why.value[row, j])
+    span = float(why.largest[j] - why.smallest[j])
+    if why.comparable is None:
+        apart = abs(fitting - value) / span if span > 0 else 0.0
+    else:
+        apart = why.comparable.apart(j, fitting, value)
+    return fitting if apart > _DIFFERENT else np.nan
 
 
 def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
@@ -240,7 +239,9 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     if why.constant[j] or j not in _beyond_training(why, row):
         return None
     low, high = float(why.smallest[j]), float(why.largest[j])
-    return Reason(j, Kind.BEYOND, value, _fitting(why, row, j, by), low, high, 1.0, why.n_rows)
+    expected = _fitting(why, row, j, by)
+    found = Reason(j, Kind.BEYOND, value, expected, low, high, 1.0, why.n_rows)
+    return _with_power(why, row, found, by)
 
 
 def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
@@ -252,7 +253,36 @@ def _compared(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reaso
         return clash
     if why.comparable is None:
         return clash or _outside_pattern(why, row, j, by)
-    return why.comparable.reason(why.value[row], by.scaled, by.doubted, j) or clash
+    found = why.comparable.reason(why.value[row], by.scaled, by.doubted, j)
+    return clash if found is None else _with_power(why, row, found, by)
+
+
+def _with_power(why: LocalExplanation, row: int, reason: Reason, by: _Comparison) -> Reason:
+    """The reason with a power of ten times the value as what would fit, where that does.
+
+    It must be near what is expected, and no power but this one may lead into the range, or it may
+    be by chance; and the row must have no reason to doubt that value.
+    """
+    value, j = reason.value, reason.feature
+    with np.errstate(over="ignore"):
+        moved = value * 10.0 ** np.array(_POWERS)
+    (inside,) = np.nonzero((reason.lower <= moved) & (moved <= reason.upper))
+    if len(inside) != 1 or not value * reason.expected > 0:
+        return reason
+    fits, power = float(moved[inside[0]]), _POWERS[inside[0]]
+    if not 1 / _OTHER_UNIT <= reason.expected / fits <= _OTHER_UNIT:
+        return reason
+    if why.comparable is not None:
+        changed = why.value[row].copy()
+        changed[j] = fits
+        scaled = why.comparable.scale(changed[None])[0]
+        if why.comparable.reason(changed, scaled, by.doubted, j) is not None:
+            return reason
+    if why.whole[j]:
+        if not np.isclose(fits, np.round(fits), rtol=1e-9, atol=0):
+            return replace(reason, power=power)
+        fits = float(np.round(fits))
+    return replace(reason, expected=fits, power=power)
 
 
 def _outside_pattern(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason | None:
@@ -295,31 +325,39 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
         return None
     if by_chance - n_same <= 2 * np.sqrt(by_chance) or n_same > _SELDOM * by_chance:
         return None
-    value, usual = float(why.value[row, j]), int(found.usual[row])
-    if j not in why.categories:
-        expected = _fitting_if_other(why, row, j, by)
-    elif usual != value and why.categories[j][usual] != OTHER:
-        expected = float(usual)
+    near = None
+    if j in why.categories:
+        expected = _named_if_other(why, row, j, by)
     else:
-        expected = np.nan
+        expected, near = _fitting(why, row, j, by), _near(why, row, j, found.near_value[row])
+        if near.lower <= expected <= near.upper:
+            expected = np.nan
     return Reason(
         j,
         Kind.CLASH,
-        value,
+        float(why.value[row, j]),
         expected,
         coverage=1 - n_same / n_alike,
         support=n_alike,
         conditions=(_near(why, row, other, found.near_other[row]),),
-        near=None if j in why.categories else _near(why, row, j, found.near_value[row]),
+        near=near,
     )
 
 
 def _near(why: LocalExplanation, row: int, j: int, ends: Array) -> Condition:
-    """The values that count as near a row's: those between the ends, without the upper one."""
+    """The values that count as near a row's: those between the ends, without the upper one.
+
+    Up to the largest value below it that is known: many columns have values in steps.
+    """
     value = float(why.value[row, j])
     if np.isnan(ends).any():
         return Condition(j, value, value)
     lower, upper = (float(end) for end in ends)
-    upper = np.ceil(upper) - 1 if why.whole[j] else np.nextafter(upper, -np.inf)
+    if why.whole[j]:
+        upper = np.ceil(upper) - 1
+    elif why.comparable is None:
+        upper = np.nextafter(upper, -np.inf)
+    else:
+        upper = why.comparable.largest_below(j, upper)
     lower, upper = max(lower, float(why.smallest[j])), min(upper, float(why.largest[j]))
     return Condition(j, min(lower, value), max(upper, value))

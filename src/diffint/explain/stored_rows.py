@@ -14,7 +14,6 @@ from .constraints import training_range
 Array = NDArray[np.float64]
 
 _SAME = 1e-3  # rows of two members whose scaled values differ by less are one row
-_FILLED_SHARE, _FEW_VALUES = 0.7, 20  # of missing cells; different values of a column
 _DIGITS = 6  # kept rows are stored with about seven digits
 _DRAWN_ROWS = 2_000  # drawn from the boxes where no rows are kept
 _SHARES = (0.1, 0.25, 0.5, 1.0)  # of the cells of an artificial row that are replaced
@@ -51,7 +50,7 @@ def kept_rows(model: FittedModel) -> Array:
     A row that several members keep is taken once. Equal rows of one member are different training
     rows: they are taken from the member that has most of them. NaN where a value is missing.
     """
-    each = [_kept_by(member, model) for member in model.members]
+    each = [_kept_by(member) for member in model.members]
     rows = np.concatenate(each)
     member_of = np.repeat(np.arange(len(each)), [len(one) for one in each])
     for offset in (0.0, 0.5):  # twice, as equal values may be rounded to both sides
@@ -70,21 +69,11 @@ def _once(rounded: Array, member_of: NDArray[np.intp]) -> NDArray[np.bool_]:
     return np.asarray(counts.argmax(axis=1)[which] == member_of)
 
 
-def _kept_by(member: Member, model: FittedModel) -> Array:
-    """The kept rows of a member in original units, without the cells that were filled in.
-
-    A missing cell of a kept row has the median of the member's rows. It is found as the value that
-    is repeated about as often as values are missing; of a column with few different values, which
-    may all be repeated, it cannot be told.
-    """
+def _kept_by(member: Member) -> Array:
+    """The kept rows of a member in original units, NaN where a value is missing."""
     weight = np.where(member.kept_weight > 0, member.kept_weight, 1.0)
     rows = member.scaler.to_original(member.kept_rows / weight)
-    for j in np.flatnonzero(model.features.missing_share > 0).tolist():
-        values, counts = np.unique(member.kept_rows[:, j], return_counts=True)
-        often = counts.max() >= _FILLED_SHARE * model.features.missing_share[j] * len(rows)
-        if len(values) > _FEW_VALUES and often and counts.max() > 1:
-            rows[member.kept_rows[:, j] == values[counts.argmax()], j] = np.nan
-    return np.asarray(rows)
+    return np.where(member.kept_missing, np.nan, rows)
 
 
 def last_digit(values: Any, span: Any) -> Any:

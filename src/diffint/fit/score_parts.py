@@ -49,14 +49,15 @@ def keep_rows(
     config: Config,
     count: int,
     rng: np.random.Generator,
-) -> NDArray[np.float32]:
-    """Choose the rows that a member keeps. → (kept, features) scaled
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Choose the rows that a member keeps. → (kept, features) scaled, and which cells were missing
 
     x: (rows, features) in original units; train: the member's rows; scaled: (train rows, features)
-    the same rows, scaled. A missing cell of a kept row gets the median of the feature.
+    the same rows, scaled. A missing cell of a kept row gets the median of the feature. A feature
+    without any value counts as 0, and not as missing.
     """
     if count == 0:
-        return np.empty((0, x.shape[1]), dtype=np.float32)
+        return np.empty((0, x.shape[1]), dtype=np.float32), np.empty((0, x.shape[1]), dtype=bool)
     seen = scaler.seen
     rows = scaler.target(x[np.sort(at_most(train, count, rng))], config.error)
     missing = np.isnan(rows)
@@ -64,7 +65,8 @@ def keep_rows(
         middle = np.zeros(x.shape[1], dtype=np.float32)
         middle[seen] = np.nanmedian(scaled[:, seen], axis=0)
         rows = np.where(missing, middle, rows)
-    return rows[_near_each_other(rows)]
+    order = _near_each_other(rows)
+    return rows[order], (missing & seen)[order]
 
 
 def _near_each_other(rows: NDArray[np.float32]) -> NDArray[np.intp]:

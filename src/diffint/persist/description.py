@@ -59,6 +59,7 @@ class Description:
 
     n_features, n_scores, n_kept_rows, name_bytes: number of features, of calibration scores, of
     training rows that each member keeps, and of bytes that the names of the features have together.
+    kept_missing: whether cells of kept rows were missing.
     categories: the features that are categories, each with its number of values; value_bytes:
     number of bytes that the values have together; times: the columns of times, by name. n_segments,
     segment_bytes: number of segments, and of bytes that their names have together; n_sample: of
@@ -83,6 +84,7 @@ class Description:
     n_sample: int = 0
     accepted: tuple[str, ...] = ()
     refreshed_from: tuple[str, ...] = ()
+    kept_missing: bool = False
 
     @property
     def n_values(self) -> dict[int, int]:
@@ -125,6 +127,7 @@ class Description:
                 for f in fields(SCALERS[config.scaling])
             },
             **{f"members.{name}": (kind, (m,)) for name, (kind, _) in MEMBER_SCALARS.items()},
+            **self._missing_shapes,
             **self._category_shapes,
             **self._segment_shapes,
             **self._sample_shapes,
@@ -140,6 +143,12 @@ class Description:
             "calibration.scores": ("F64", (self.n_scores,)),
             "calibration.group_sizes": ("I64", (self.n_scores,)),
         }
+
+    @property
+    def _missing_shapes(self) -> Shapes:
+        """An array that a model of rows without missing cells does not have."""
+        shape = int(self.config.n_members), self.n_kept_rows, self.n_features
+        return {"members.kept_missing": ("BOOL", shape)} if self.kept_missing else {}
 
     @property
     def _accepted_shapes(self) -> Shapes:
@@ -223,6 +232,8 @@ class Description:
             del values["accepted"]
         if not self.refreshed_from:
             del values["refreshed_from"]
+        if not self.kept_missing:
+            del values["kept_missing"]
         return json.dumps(values)
 
     @classmethod
@@ -233,6 +244,7 @@ class Description:
             optional = (
                 *("flag_rates", "categories", "value_bytes", "times"),
                 *("n_segments", "segment_bytes", "n_sample", "accepted", "refreshed_from"),
+                "kept_missing",
             )
             raw = _record(json.loads(text), names, optional)
             settings = _record(raw["settings"], (*_SETTINGS, *_LATER_SETTINGS), _LATER_SETTINGS)
@@ -256,6 +268,7 @@ class Description:
                 n_sample=_checked(raw.get("n_sample", 0), int),
                 accepted=_texts(raw.get("accepted", [])),
                 refreshed_from=_texts(raw.get("refreshed_from", [])),
+                kept_missing=_checked(raw.get("kept_missing", False), bool),
                 settings={
                     "false_positive_rate": check_false_positive_rate(
                         settings["false_positive_rate"]
@@ -273,7 +286,7 @@ class Description:
             raise ModelFileError("the model has no features")
         if not 0 <= read.n_sample <= read.n_scores or not 0 <= read.n_segments <= MAX_SCORES:
             raise ModelFileError("the model has an impossible number of segments or stored rows")
-        if read.n_sample and not read.n_kept_rows:
+        if (read.n_sample or read.kept_missing) and not read.n_kept_rows:
             raise ModelFileError("the model stores an impossible number of rows")
         if isinstance(read.config.n_members, str) or isinstance(read.config.kept_rows, str):
             raise ModelFileError("the number of members or of kept rows is not a number")

@@ -62,6 +62,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str], settings: dict[
         n_sample=len(model.calibration.sample),
         accepted=model.accepted.when,
         refreshed_from=model.refreshed_from,
+        kept_missing=any(member.kept_missing.any() for member in model.members),
     )
     for column in (settings["id_column"], settings["segment_column"]):
         if column is not None:
@@ -182,6 +183,7 @@ def _assemble(description: Description, arrays: dict[str, NDArray[Any]]) -> Fitt
     for i in range(int(config.n_members)):
         values = part("members.", Member, i)
         values |= {name: kind(values[name]) for name, (_, kind) in MEMBER_SCALARS.items()}
+        values.setdefault("kept_missing", np.zeros(values["kept_rows"].shape, dtype=bool))
         members.append(
             Member(
                 scaler=SCALERS[config.scaling](

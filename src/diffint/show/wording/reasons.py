@@ -13,6 +13,7 @@ from ...explain.reasons import Condition, Kind, Reason, better_value
 from .ranges import range_text
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
+_HARDLY_ANY = 0.01  # share of training rows
 _MAIN_SHARE = 0.6  # of the score, that the features named have together, if so few have it
 _PARTS = {-1: "a tenth", -2: "a hundredth", -3: "a thousandth"}
 
@@ -212,12 +213,10 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
     fits = distinct_numbers(found.expected, found.value)[0]
-    if power := found.power_of_ten:
+    if power := found.power:
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
-        moved = found.value * 10.0**power
-        if why.whole[found.feature] and not np.isclose(moved, np.round(moved), rtol=1e-9, atol=0):
-            return f"; {fits}, about {times}, would fit"
-        return f"; {number(moved)}, {times}, would fit"
+        exact = np.isclose(found.expected, found.value * 10.0**power, rtol=1e-9, atol=0)
+        return f"; {fits}, {'' if exact else 'about '}{times}, would fit"
     return f"; {fits} would fit"
 
 
@@ -226,6 +225,8 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
     ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
+    if found is not None and found.near is not None:
+        ends = found.near.lower, found.near.upper
     return distinct_numbers(why.value[row, j], *ends)[0]
 
 
@@ -250,22 +251,30 @@ def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
     j = condition.feature
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
-    return number(why.value[row, j])
+    return distinct_numbers(why.value[row, j], condition.lower, condition.upper)[0]
 
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:
     """What the score of a flagged row comes from in which no value is odd by itself."""
     if len(why.feature_names) == 1:
-        shown = _with_value(why, row, 0)
-        return f"{shown} is between values that training rows have, but hardly any is near it."
+        return f"{_with_value(why, row, 0)} {_of_single_column(why, row)}."
     main = _main(why, row)
-    named = [_with_value(why, row, j) for j in main]
-    if len(named) == 1:
-        shown = f"{named[0]} is unusual together with the rest of the row."
+    named = listed([_with_value(why, row, j) for j in main])
+    if len(main) == 1:
+        start = f"{named} is unusual together with the rest of the row."
+    elif why.share[row, main].sum() >= _MAIN_SHARE:
+        start = f"most of the score comes from the combination of {named}."
     else:
-        shown = f"the combination of {listed(named)} is."
-    start = "No single value is unusual among comparable rows, but "
-    return f"{start}{shown}{_most_doubted(why, row, main)}"
+        start = f"the largest parts of the score come from {named}."
+    return f"No single value stands out; {start}{_most_doubted(why, row, main)}"
+
+
+def _of_single_column(why: LocalExplanation, row: int) -> str:
+    rows, value = why.comparable, float(why.value[row, 0])
+    is_number = 0 not in why.categories
+    if is_number and rows is not None and rows.share_near(0, value) < _HARDLY_ANY:
+        return "is between values that training rows have, but hardly any is near it"
+    return "does not stand out, but scores higher than most training rows"
 
 
 def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
@@ -316,7 +325,8 @@ def _ordinary(why: LocalExplanation, row: int, j: int) -> str:
         return "as in every training row"
     if np.isnan(why.lower[row, j]):
         return "but no training row has a value to compare it with"
-    fits = _better(why, row, j)
+    is_told = why.comparable is None or j in why.categories or why.comparable.is_told(j)
+    fits = _better(why, row, j) if is_told else ""
     better = f", though {fits} would fit the rest of the row better" if fits else ""
     return f"an ordinary value{better}"
 
