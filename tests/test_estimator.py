@@ -536,6 +536,12 @@ class TestReport:
             fitted.report(rows, tmp_path / "page.html", max_rows=0)
         with pytest.raises(OSError, match="nowhere"):
             fitted.report(rows, tmp_path / "nowhere" / "page.html")
+        for kept in ("shop", ["shop"], 5):
+            with pytest.raises(InputError, match="pass a DataFrame, such as"):
+                fitted.report(rows, tmp_path / "page.html", kept=kept)
+        for path in (None, 5, b"page.html"):
+            with pytest.raises(InputError, match="must be the name of a file"):
+                fitted.report(rows, path)
         assert not list(tmp_path.iterdir())
 
 

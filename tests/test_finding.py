@@ -65,6 +65,13 @@ def test_explanations_have_the_scores_that_were_found(found, table):
         found.explain(table[:100])
 
 
+def test_only_the_same_table_can_be_explained(found, table):
+    for other in (table.iloc[::-1], table.assign(a=table["a"] + 1)):
+        with pytest.raises(InputError, match="not the table that was searched, or its rows stand"):
+            found.explain(other)
+    assert len(found.explain(table.copy(), 2)) == 2
+
+
 def test_rows_are_scored_by_members_that_were_not_trained_on_them():
     """Each row is one of a kind, so that a member that knows it would find it near."""
     x = np.random.default_rng(0).normal(size=(101, 20))

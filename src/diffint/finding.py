@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ class AnomaliesFound:
         of the rows of this table are too low: use `scores`.
     index : pandas Index or None
         The index of the table, if it has one.
+    digest : bytes
+        Of the cells of the table, to tell whether it is given again.
     """
 
     scores: NDArray[np.float64]
@@ -48,6 +51,7 @@ class AnomaliesFound:
     suspects: NDArray[np.bool_]
     detector: DiffInt
     index: Any = None
+    digest: bytes = b""
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -105,6 +109,11 @@ class AnomaliesFound:
         if len(table) != len(self.scores):
             raise InputError(
                 f"X has {counted(len(table), 'row')}, but {len(self.scores):,} were searched; pass "
+                "the same table"
+            )
+        if self.digest and _digest(table) != self.digest:
+            raise InputError(
+                "X is not the table that was searched, or its rows stand in another order; pass "
                 "the same table"
             )
         jobs, index = resolve_jobs(detector.n_jobs), index_for(top, self.index, len(table))
@@ -197,4 +206,9 @@ def found_by(detector: DiffInt, X: Any, groups: Any = None) -> AnomaliesFound:
         suspects=detector.suspects_,
         detector=detector,
         index=index_of(X),
+        digest=_digest(table),
     )
+
+
+def _digest(table: NDArray[Any]) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(table, dtype=np.float64).data).digest()

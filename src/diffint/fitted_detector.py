@@ -377,8 +377,9 @@ class FittedDetector:
         """`report`, by another rule than the detector's if one is given."""
         from .decide.drift import LEVEL, find_drift, is_comparable
         from .show.report.writing import scored_rows, write_page
-        from .tables.atomic_write import check_not_an_input
+        from .tables.atomic_write import check_not_an_input, check_writable
 
+        check_writable(path)
         check_not_an_input(path, file_of(X), self._model_file, self._table_file)
         max_rows, table = check_count(max_rows, "rows"), self._read(X)
         scores, jobs = self._scores(table), resolve_jobs(self.n_jobs)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from diffint import InputError
+from diffint.core.errors import InputTypeError
 from diffint.tables.atomic_write import (
     OutputFile,
     atomic_file,
@@ -105,3 +107,13 @@ def test_a_file_that_accepts_a_part_at_a_time():
     slow = Slow()
     assert OutputFile(slow, "it").write(b"12345678") == 8
     assert slow.content == b"12345678"
+
+
+def test_what_cannot_be_the_name_of_a_file(tmp_path):
+    for path in (None, 5, b"out"):
+        with pytest.raises(InputTypeError, match="must be the name of a file to write to"):
+            atomic_write(path, b"new")
+    with pytest.raises(InputError, match="cannot be the name of a file: embedded null"):
+        atomic_write("\0out", b"new")
+    with pytest.raises(OSError, match="cannot be written: File name too long"):
+        atomic_write(tmp_path / ("x" * 300), b"new")

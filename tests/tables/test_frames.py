@@ -114,6 +114,7 @@ def test_a_memory_mapped_table_is_not_copied(tmp_path):
         ("table.csv", ValueError, "."),
         (None, TypeError, "X is a NoneType; pass a DataFrame"),
         ({"a": [1, 2]}, TypeError, "X is a dict; pass a DataFrame"),
+        ("table.csv", TypeError, "X is a str; pass a DataFrame"),
         ((i for i in range(3)), TypeError, "X is a generator"),
         ([{"a": 1}, {"a": 2}], TypeError, "rows of X are dict objects"),
         (np.zeros(3, dtype=[("a", float)]), TypeError, "structured array"),

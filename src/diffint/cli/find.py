@@ -198,5 +198,6 @@ def _report(found: AnomaliesFound, table_rows: TrainingRows, table: str) -> str:
         row_scores=found.scores[shown],
         new_texts=new_texts_of(frame, values, model.kinds, shown),
         kept=filled_columns(others, ()) | unused_cells(frame, ignored_columns(model), shown),
+        found=found.text(),
     )
     return build_report(found.detector, scored)

@@ -126,7 +126,8 @@ def _cut_mean(x: Array) -> float:
 
 
 def _deviation(x: Array) -> float:
-    return float(_cut(x).std())
+    with np.errstate(over="ignore"):  # of values near the largest possible number
+        return float(_cut(x).std())
 
 
 def _rank_correlation(x: Array) -> float:

@@ -139,11 +139,11 @@ class NearestNormal(Immutable):
         return own, suggested, least
 
     def text(self, row: int | None = None) -> str:
-        """The changes as text, of one row (given by its position, from 0) or of all rows."""
-        from ..show.wording.changes import changes_text
+        """The changes as text, of one row (its position, from 0) or of all flagged rows."""
+        from ..show.wording.changes import all_changes_text, changes_text
 
         if row is None:
-            return "\n".join(self.text(i) for i in range(len(self)))
+            return all_changes_text(self)
         return changes_text(self, check_index(row, len(self), "row", "examined"))
 
 

@@ -30,7 +30,7 @@ _LEAST_SHARE, _LEAST_ROWS = 0.02, 3  # of the choosing rows that each pattern ha
 _LEAST_WORTH = 0.5  # nats, of a pattern whose box can still be widened
 _MINED_SHARE = 1 / 3  # of the patterns start as mined ones
 _MOST_ANOMALIES = 0.3  # share of anomalies inside a mined pattern
-_MOST_OF_SHARE = 0.7  # share of anomalies inside a pattern, relative to that of the rows
+_MOST_OF_SHARE = 0.9  # share of anomalies inside a pattern, relative to that of the rows
 _FEW_SHARE = 1 / 3  # of the allowed patterns, that a set of few may have
 _AGREES = 0.06  # difference of rank correlations that does not count
 _FEWEST_CHOOSING, _FEWEST_MEASURING = 30, 12  # the coverage cannot be set by fewer
@@ -153,9 +153,10 @@ def _worth_showing(
 ) -> list[Box]:
     """The boxes that tell normal rows from anomalies, each once; all if none does.
 
-    As widened, a box must have a clearly smaller share of the anomalies inside than of the rows. A
-    few boxes that do not, such as one for every value of a column, would together cover everything.
-    The others are widened more without them, so they are looked at again.
+    As widened, a box must have a smaller share of the anomalies inside than of the rows. A few
+    boxes that do not, such as one for every value of a column, would together cover everything.
+    The others are widened more without them, so they are looked at again. To leave out more boxes
+    would let the set order rows worse, as all are trained together.
     """
     scaled = scaled_rows(model.members[0].scaler, choosing)
     while True:

@@ -133,7 +133,8 @@ def _standing_out(scores: Floats, rows: Floats) -> tuple[NDArray[np.bool_], NDAr
         return alone, np.zeros(len(rows), dtype=bool)
     around, most = suspects.copy(), 2 * int(suspects.sum())
     while around.sum() < most:
-        nearest = apart[:, around[others]].min(axis=1, initial=np.inf) / from_ordinary
+        with np.errstate(divide="ignore", invalid="ignore"):  # a row may equal an ordinary one
+            nearest = apart[:, around[others]].min(axis=1, initial=np.inf) / from_ordinary
         nearest[around[others]] = np.inf
         added = np.argsort(nearest, kind="stable")[: (nearest < 1).sum()]
         if not len(added):

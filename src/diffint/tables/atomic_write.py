@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..core.errors import InputError
+from ..core.errors import InputError, InputTypeError
 
 # Codes of errors for a full disk, a limit on the size of files and a used-up quota.
 FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -20,8 +20,16 @@ _unfinished: set[Path] = set()  # temporary files
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The path with links resolved; raises an error if no file can be written there."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(f"path={path!r} must be the name of a file to write to")
+    try:
+        target = Path(os.path.realpath(path))
+        is_folder = target.is_dir()
+    except ValueError as error:
+        raise InputError(f"path={path!r} cannot be the name of a file: {error}") from error
+    except OSError as error:  # such as a name that is too long
+        raise error_of_writing(repr(str(path)), error) from error
+    if is_folder:
         raise IsADirectoryError(f"{str(target)!r} is a folder; give a file name to write to")
     if not target.parent.is_dir():
         raise FileNotFoundError(

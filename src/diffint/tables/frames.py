@@ -312,7 +312,8 @@ def _array_values(X: Any) -> Any:
         if X.dtype.kind in "US":  # NumPy turned a mix of numbers and text into text
             raise InputTypeError(_text_message(X))
     if not isinstance(X, np.ndarray):
-        if not (hasattr(X, "__array__") or hasattr(X, "toarray") or np.isscalar(X)):
+        is_number = np.isscalar(X) and not isinstance(X, (str, bytes))
+        if not (hasattr(X, "__array__") or hasattr(X, "toarray") or is_number):
             raise InputTypeError(
                 f"X is a {type(X).__name__}; pass a DataFrame, a pyarrow table, a 2-D NumPy array "
                 "or a list of rows"

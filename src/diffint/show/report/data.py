@@ -28,6 +28,7 @@ class ScoredTable:
     segments, row_segments: (rows,) and (shown,) the segments of all and of the shown rows, as
         places among those of the model; None if it has none.
     accepted: (rows,) whether each is like a row that was accepted; None if none were.
+    found: what a search of the whole table has found, in a sentence, if there was one.
     drift: whether the rows are like the calibration rows, if it is known.
     labels: (rows,) 1 for an anomaly; used only to report how well the scores agree with them.
     """
@@ -44,6 +45,7 @@ class ScoredTable:
     row_segments: NDArray[np.int64] | None = None
     accepted: NDArray[np.bool_] | None = None
     drift: Drift | None = None
+    found: str = ""
 
     def __post_init__(self) -> None:
         if np.ndim(self.scores) != 1 or np.ndim(self.rows) != 2:

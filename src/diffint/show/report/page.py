@@ -30,7 +30,7 @@ from .moved import drift_line, moved_part
 from .rows import LEVEL, row_data
 from .scores import draw_scores
 from .settings import settings, training_facts
-from .slider import Slider, slider
+from .slider import Slider, rows_by_chance, slider
 
 _LONGEST_CELL = 120  # characters of a kept cell
 _NAMED = 10  # number of constant features that are named; the others are only counted
@@ -68,6 +68,7 @@ def render(
         created=_moment(created),
         headline=headline(n_flagged, len(scored.scores)),
         meaning=_meaning(rule, len(scored.scores), n_flagged),
+        found=printable(scored.found),
         agreement=_agreement(scored, rule),
         drift_line=drift_line(scored.drift),
         moved=moved_part(scored.drift),
@@ -130,9 +131,10 @@ def _meaning(rule: FlagRule, n_rows: int, n_flagged: int) -> list[str]:
             f"{above}. At most {allowed} of the training rows score higher; expect a larger share "
             "of new normal rows."
         ]
-    by_chance = int(np.ceil(rule.rate * n_rows))
-    chance = f"If all rows were normal, up to about {by_chance:,} would be flagged by chance"
-    remark = ", so the flagged rows may all be normal." if 0 < n_flagged <= by_chance else "."
+    by_chance = rows_by_chance(rule.rate, n_rows)
+    chance = f"If all rows were normal, {by_chance} would be flagged by chance"
+    may_be = 0 < n_flagged <= rule.rate * n_rows
+    remark = ", so the flagged rows may all be normal." if may_be else "."
     promise = guarantee(calibration, rule.confidence)
     accepted = 0 if rule.accepted is None else int(rule.accepted.sum())
     if accepted:

@@ -44,10 +44,7 @@ class Position:
     @property
     def text(self) -> str:
         """``Of 1,000 rows, 32 are flagged; about 10 normal rows would be flagged by chance.``"""
-        by_chance = self.rate * self.n_rows
-        chance = f"about {counted(round(by_chance), 'normal row')}"
-        if by_chance < 0.95:
-            chance = "fewer than 1 normal row"
+        chance = rows_by_chance(self.rate, self.n_rows)
         if not self.held_out:
             chance = f"at least {chance}"
         verb = "is" if self.n_flagged == 1 else "are"
@@ -61,13 +58,27 @@ class Position:
         """`` With 95 % confidence, at most 12 % of the flagged rows are false alerts.``"""
         if self.bound is None or self.n_flagged == 0:
             return ""
+        is_one = self.n_flagged == 1
         if self.bound >= 1.0:
-            return " All flagged rows may be false alerts."
+            return f" {'It' if is_one else 'All flagged rows'} may be {_false(is_one)}."
         sure = f"With {percent(CONFIDENCE)} confidence"
         sure += "" if self.proven else " (measured, not proven)"
         if self.bound == 0.0:
-            return f" {sure}, none of them is a false alert."
+            return (
+                f" {sure}, {'it' if is_one else 'none of them'} is {'not ' * is_one}a false alert."
+            )
         return f" {sure}, at most {percent(self.bound)} of the flagged rows are false alerts."
+
+
+def rows_by_chance(rate: float, n_rows: int) -> str:
+    """``about 10 normal rows``: how many of so many rows would be flagged if all were normal"""
+    if rate * n_rows < 0.95:
+        return "fewer than 1 normal row"
+    return f"about {counted(round(rate * n_rows), 'normal row')}"
+
+
+def _false(is_one: bool) -> str:
+    return "a false alert" if is_one else "false alerts"
 
 
 @dataclass(frozen=True)

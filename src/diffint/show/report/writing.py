@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError
+from ...core.errors import InputError, InputTypeError
 from ...core.flag_rule import FlagRule
 from ...core.model import FittedModel
 from ...core.row_labels import index_of
@@ -44,6 +44,11 @@ def scored_rows(
     flagged = np.flatnonzero(rule.flagged(scores))
     shown = flagged[np.argsort(-scores[flagged], kind="stable")][:max_rows]
     index, kept = index_of(X), {} if kept is None else kept
+    if not (isinstance(kept, Mapping) or hasattr(kept, "columns")):
+        raise InputTypeError(
+            f"kept has the type {type(kept).__name__}; pass a DataFrame, such as X[['name']], "
+            "or a mapping from names to columns"
+        )
     cells = {str(name): _texts(name, kept[name], len(table), shown) for name in kept}
     return ScoredTable(
         source=source,

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
 from ...core.row_labels import row_name
 from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
+
+
+def all_changes_text(nearest: NearestNormal) -> str:
+    """One line for each flagged row, and how many rows are not flagged."""
+    lines = [changes_text(nearest, int(row)) for row in np.flatnonzero(nearest.flagged)]
+    if n_others := len(nearest) - len(lines):
+        are = "is" if n_others == 1 else "are"
+        lines.append(f"{counted(n_others, 'row')} {are} not flagged: nothing needs to change.")
+    return "\n".join(lines)
 
 
 def changes_text(nearest: NearestNormal, row: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from .ranges import range_text
 from .reasons import claim
 
 _NONE = "no single value stands out"
-_MOST_NAMED = 3  # breaks in a name
+_MOST_NAMED = 3  # breaks in a name, and new values
 
 
 def groups_text(groups: AlertGroups, most: int) -> str:
@@ -54,15 +56,25 @@ def group_text(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Brea
     return next(iter(why.reasons(row)), f"{_NONE}.")
 
 
+def _new_values(why: LocalExplanation, rows: NDArray[np.intp], j: int) -> str:
+    """``Q``, ``a new value (Q, R, …)``: values that no training row has, the most frequent first"""
+    texts = Counter(t for r in rows.tolist() if (t := why.new_texts.get((r, j))))
+    if len(texts) == 1:
+        return shown_name(next(iter(texts)))
+    named = [shown_name(text) for text, _ in texts.most_common(_MOST_NAMED)]
+    named += ["…"] if len(texts) > _MOST_NAMED else []
+    return f"a new value ({', '.join(named)})" if named else "a new value"
+
+
 def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> str:
     name, j = shown_name(why.feature_names[each.feature]), each.feature
     if each.kind == "missing":
         return f"{name} missing"
     if each.kind == "value":
-        new = next((t for r in rows.tolist() if (t := why.new_texts.get((r, j)))), None)
         values = why.categories[j]
-        known = 0 <= each.value < len(values)
-        return f"{name} = {shown_name(values[int(each.value)] if known else new or 'a new value')}"
+        if 0 <= each.value < len(values):
+            return f"{name} = {shown_name(values[int(each.value)])}"
+        return f"{name} = {_new_values(why, rows, j)}"
     if not np.isnan(each.value):
         return f"{name} = {number(each.value)}"
     way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]

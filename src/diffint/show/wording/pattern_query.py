@@ -92,7 +92,8 @@ def _ways_to_write(value: str) -> list[str]:
 def _time_test(patterns: PatternSet, k: int, j: int, name: str, time: TimeColumn, part: str) -> str:
     local = f"CAST({name} AS TIMESTAMP)"  # from a text, too
     if time.zone is not None:
-        local = f"({name} AT TIME ZONE {_text(time.zone)})"
+        moment = f"CAST({name} AS TIMESTAMP WITH TIME ZONE)"
+        local = f"({moment} AT TIME ZONE {_text(time.zone)})"
     if part == "days":
         start = int(np.datetime64(time.start, "s").astype(np.int64))
         days = f"(EXTRACT(EPOCH FROM {local}) - {start}) / 86400.0"
@@ -106,7 +107,7 @@ def _time_test(patterns: PatternSet, k: int, j: int, name: str, time: TimeColumn
         "weekday": ("ISODOW", {day: i + 1 for i, day in enumerate(WEEKDAYS)}),
         "month": ("MONTH", {month: i + 1 for i, month in enumerate(MONTHS)}),
     }[part]
-    values = ", ".join(str(number_of[value]) for value in allowed)
+    values = ", ".join(map(str, sorted(number_of[value] for value in allowed)))
     return f"EXTRACT({field} FROM {local}) IN ({values})"
 
 
