@@ -138,6 +138,11 @@ class AnomaliesFound:
     def __repr__(self) -> str:
         return f"<AnomaliesFound: {self.text()}>"
 
+    def _repr_html_(self) -> str:
+        from .show.notebook import found_html
+
+        return found_html(self)
+
 
 def find_anomalies(
     X: Any, *, groups: Any = None, suspected_share: float | str = "auto", **settings: Any

@@ -10,8 +10,12 @@ from diffint.engine.cpu.neighbour_kernel import BEYOND_MOST, find_deviations
 from ..conftest import QUICK
 
 
-def defined_deviation(row, known, floor, most, j, count):
-    """Of one cell, as it is described. known: (n, features)"""
+def defined_deviation(row, known, floor, most, j, count, missing=None):
+    """Of one cell, as it is described. known: (n, features); missing: the same, or None"""
+    if missing is not None:
+        known = known[~missing[:, j]]
+    if not len(known):
+        return 0.0
     used = [k for k in range(len(row)) if k != j and floor[k] > 0 and not np.isnan(row[k])]
     apart = np.abs(row[used] - known[:, used])
     distance = np.minimum(apart, most[used] + BEYOND_MOST * apart).sum(axis=1)
@@ -22,7 +26,8 @@ def defined_deviation(row, known, floor, most, j, count):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("n_known", [3, 16, 50, 163])
-def test_deviations_are_the_defined_ones(seed, n_known):
+@pytest.mark.parametrize("missing_share", [0.0, 0.4, 1.0])
+def test_deviations_are_the_defined_ones(seed, n_known, missing_share):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(20, 5)).astype(np.float32)
     rows[rng.random(rows.shape) < 0.1] = np.nan
@@ -30,15 +35,19 @@ def test_deviations_are_the_defined_ones(seed, n_known):
     floor = np.array([0.1, 0.2, 0.0, 0.1, 0.3])
     most = np.array([0.5, np.inf, 1.0, 0.9, 2.0], dtype=np.float32)
     wanted = np.stack([rng.permutation(5)[:3] for _ in rows])
-    count = min(7, n_known)
+    missing = rng.random(known.shape) < missing_share
+    counts = np.maximum(np.minimum((~missing).sum(axis=0), [7, 1, 5, 7, 3]), 1)
     found, scratch = np.empty(wanted.shape), np.empty((2, n_known), dtype=np.float32)
-    nearest = np.empty((2, count), dtype=np.float32)
-    columns = np.ascontiguousarray(known.T)
-    find_deviations(rows, columns, floor, most, wanted, found, scratch, nearest)
+    nearest = np.empty((2, 7), dtype=np.float32)
+    compared = (np.ascontiguousarray(known.T), np.ascontiguousarray(missing.T), counts)
+    find_deviations(rows, *compared, floor, most, wanted, found, scratch, nearest)
     for i, features in enumerate(wanted):
         for place, j in enumerate(features):
             unused = floor[j] == 0 or np.isnan(rows[i, j])
-            expected = 0.0 if unused else defined_deviation(rows[i], known, floor, most, j, count)
+            expected = 0.0
+            if not unused:
+                given = (rows[i], known, floor, most, j, counts[j], missing)
+                expected = defined_deviation(*given)
             assert found[i, place] == pytest.approx(expected, rel=1e-4)
 
 
@@ -126,3 +135,14 @@ def test_rows_do_not_depend_on_each_other(detector):
     together = detector.explain(rows).doubt
     alone = np.concatenate([detector.explain(rows[i : i + 1]).doubt for i in range(0, 300, 37)])
     np.testing.assert_array_equal(together[::37], alone)
+
+
+def test_a_column_that_few_rows_have_is_not_doubted_for_that():
+    rng = np.random.default_rng(0)
+    table = make_linked(600)
+    table[rng.random(600) < 0.8, 5] = np.nan
+    detector = DiffInt(**QUICK).fit(table)
+    rows = make_linked(60, seed=1)
+    rows[:, 1] = np.where(rows[:, 1] > 0, -0.8, 0.8)
+    first = detector.explain(rows).order[:, 0]
+    assert (first == 1).mean() >= 0.9

@@ -235,7 +235,7 @@ class TestConditionalReasons:
         pattern = (
             r"weight = [\d.]+, but \d+ % of rows with (size|price) [\d.–]+ \(here [\d.]+\)"
             r"( and \w+ [\d.–]+ \(here [−\d.]+\))? have [\d.–]+ \(from [\d,]+ training rows\); "
-            r"[\d.]+(, 10 times as much,)? would fit\."
+            r"[\d.]+ would fit( \(10 times as much\))?\."
         )
         texts = [text for row in range(200) for text in broken.reasons(row) if "weight" in text]
         matching = [text for text in texts if re.fullmatch(pattern, text)]
@@ -251,8 +251,8 @@ class TestConditionalReasons:
     @pytest.mark.parametrize(
         ("height", "says"),
         [
-            (1.72, r"height = 1\.72, but no .*; 172, 100 times as much, would fit\."),
-            (1712.3, r"height = 1712, but no .*; 171, a tenth of it, would fit\."),
+            (1.72, r"height = 1\.72, but no .*; 172 would fit \(100 times as much\)\."),
+            (1712.3, r"height = 1712\.3, but no .*; 171\.23 would fit \(a tenth of it\)\."),
             (1000.0, r"height = 1000, but no training row is above [\d.]+; [\d.]+ would fit\."),
         ],
     )
@@ -265,7 +265,7 @@ class TestConditionalReasons:
         assert re.fullmatch(says, detector.explain(row).reason(0, 0))
 
     @pytest.mark.parametrize(
-        ("mass", "fits"), [(3.7, "3700, 1,000 times"), (3.7004, r"\d{4}, about 1,000 times")]
+        ("mass", "fits"), [(3.7, "3700 would fit \\(1,000 times"), (3.7004, r"\d{4} would fit \(about 1,000 times")]
     )
     def test_a_whole_number_in_another_unit(self, mass, fits):
         rng = np.random.default_rng(0)
@@ -273,7 +273,7 @@ class TestConditionalReasons:
         table["length"] = table["mass"] / 20 + rng.normal(0, 5, 600)
         detector = DiffInt(**QUICK).fit(table)
         why = detector.explain(pd.DataFrame({"mass": [mass], "length": [185.0]}))
-        assert re.search(f"; {fits} as much, would fit", why.reason(0, 0))
+        assert re.search(f"; {fits} as much\\)", why.reason(0, 0))
 
     def test_a_power_of_ten_that_does_not_fit_the_rest_of_the_row_is_not_said(self):
         rng = np.random.default_rng(0)
@@ -286,7 +286,7 @@ class TestConditionalReasons:
         assert (chance.power, shifted.power, shifted.expected) == (0, -1, 2.0)
         assert chance.expected == pytest.approx(2.0, abs=0.05)
         assert re.search(r"; (1\.9|2)[.\d]* would fit\.$", why.reason(0, 1))
-        assert why.reason(1, 1).endswith("; 2, a tenth of it, would fit.")
+        assert why.reason(1, 1).endswith("; 2 would fit (a tenth of it).")
 
     def test_the_value_of_a_condition_is_seen_to_be_inside_it(self):
         rng = np.random.default_rng(0)

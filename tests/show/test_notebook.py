@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from diffint import DiffInt
+from diffint import DiffInt, find_anomalies
 
 from ..conftest import QUICK, make_rows
 
@@ -110,4 +110,14 @@ def test_a_drift_shows_what_moved(detector, table):
     shown = Text(drift._repr_html_())
     assert drift.text() in shown.text
     assert drift.features[0] in shown.text
+    assert "script" not in shown.tags
+
+
+def test_a_search_shows_what_it_found(table):
+    found = find_anomalies(table, **QUICK)
+    shown = Text(found._repr_html_())
+    assert found.text() in shown.text
+    assert all(repr(table.index[i]) in shown.text for i in found.order[:10])
+    assert shown.text.count("left out of training") == 1 + found.suspects[found.order[:10]].sum()
+    assert "and 20 more" in shown.text
     assert "script" not in shown.tags

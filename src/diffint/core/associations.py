@@ -368,6 +368,9 @@ class Associations(Immutable):
         found.other[:] = self.surprise(x, only=i)[1][:, i]
         alone = np.append(self.table(i, c).diagonal(), 0)  # the last: NO_BIN
         found.n_value[:], found.n_all[:] = alone[bins[:, c]], alone.sum()
+        order = np.sort(alone)
+        up_to = np.concatenate([[0], np.cumsum(order)])
+        found.n_as_rare[:] = up_to[np.searchsorted(order, found.n_value, side="right")]
         found.near_value[:] = self._ends_of_bins(c, bins[:, c])
         for other in np.unique(found.other[found.other >= 0]).tolist():
             rows = np.flatnonzero(found.other == other)
@@ -396,7 +399,8 @@ class Clashes(NamedTuple):
 
     other: the column that shows it most, −1 if none does. n_alike: the training rows in the row's
     bin of that column; n_same: those of them in the row's own bin of this column. n_value: all
-    training rows in the row's bin; n_all: those in any bin. near_other, near_value: the ends of
+    training rows in the row's bin; n_as_rare: those in bins with no more rows than it; n_all: those in
+    any bin. near_other, near_value: the ends of
     both bins, NaN of categories.
     """
 
@@ -404,6 +408,7 @@ class Clashes(NamedTuple):
     n_alike: NDArray[np.int64]
     n_same: NDArray[np.int64]
     n_value: NDArray[np.int64]
+    n_as_rare: NDArray[np.int64]
     n_all: NDArray[np.int64]
     near_other: Array
     near_value: Array
@@ -411,10 +416,10 @@ class Clashes(NamedTuple):
     @classmethod
     def none(cls, n_rows: int) -> Clashes:
         """No row is surprising."""
-        n_alike, n_same, n_value, n_all = np.zeros((4, n_rows), dtype=np.int64)
+        counts = np.zeros((5, n_rows), dtype=np.int64)
         near_other, near_value = np.full((2, n_rows, 2), np.nan)
         other = np.full(n_rows, -1)
-        return cls(other, n_alike, n_same, n_value, n_all, near_other, near_value)
+        return cls(other, *counts, near_other, near_value)
 
     def put(self, rows: NDArray[np.intp], found: Clashes) -> None:
         """Take over what was found for these rows."""

@@ -103,10 +103,10 @@ def _deviations(
     def compare(start: int) -> None:
         block = slice(start, start + _BLOCK_ROWS)
         scratch = np.empty((2, kept.rows.shape[1]), dtype=np.float32)
-        nearest = np.empty((2, kept.n_nearest), dtype=np.float32)
+        nearest = np.empty((2, N_NEAREST), dtype=np.float32)
         find_deviations(
-            *(rows[block], kept.rows, kept.floor, kept.most_apart, wanted[block]),
-            *(found[block], scratch, nearest),
+            *(rows[block], kept.rows, kept.missing, kept.n_nearest, kept.floor, kept.most_apart),
+            *(wanted[block], found[block], scratch, nearest),
         )
 
     run_blocks(compare, range(0, len(rows), _BLOCK_ROWS), n_jobs)
@@ -116,19 +116,27 @@ def _deviations(
 class _Kept:
     """Kept rows to compare with. One member's: more rows of one tell more than fewer of each.
 
-    rows: (features, kept) float32; middle, spread: (features,) their means and standard deviations;
-    floor: (features,) float64, 0 for features that are not used; most_apart: (features,) float32
+    rows, missing: (features, kept) float32, and which cells were missing: they stand for the
+    middle in distances, and count nowhere else; middle, spread: (features,) means and standard
+    deviations; floor: (features,) float64, 0 for features that are not used; most_apart:
+    (features,) float32; n_nearest: (features,) how many nearest rows are compared
     """
 
     def __init__(self, member: Member) -> None:
         # Neighbours stand near each other, so that every few of them still are everywhere.
         step = -(-len(member.kept_rows) // _MOST_ROWS)
         self._member, kept = member, member.kept_rows[::step].astype(np.float64)
+        missing = member.kept_missing[::step]
         self.rows = np.ascontiguousarray(kept.T, dtype=np.float32)
-        self.middle, spread = kept.mean(axis=0), kept.std(axis=0)
+        self.missing = np.ascontiguousarray(missing.T)
+        present = np.where(missing, np.nan, kept)
+        n_present = (~missing).sum(axis=0)
+        present[:, n_present == 0] = 0.0
+        self.middle, spread = np.nanmean(present, axis=0), np.nanstd(present, axis=0)
         self.spread = np.maximum(spread, _LEAST_SPREAD)
         self.floor, self.most_apart = _FLOOR * spread, (_MOST_APART * spread).astype(np.float32)
-        self.n_nearest = max(min(N_NEAREST, int(_MOST_OF_KEPT * len(kept))), 1)
+        most = np.maximum((_MOST_OF_KEPT * n_present).astype(np.intp), 1)
+        self.n_nearest = np.minimum(most, N_NEAREST)
 
     def weighted(self, x: Array) -> NDArray[np.float32]:
         """Rows in original units as the kept rows are. (rows, features)"""

@@ -27,6 +27,7 @@ _NEXT_TO = 0.2  # gap below which a value is next to its range
 _DIFFERENT = 0.05  # training ranges between a value and one that would fit better
 _BARELY = 0.01  # training ranges beyond all training values, below which a value is not a new one
 _RARE = 0.01  # share of training rows that have a rare value
+_ALL_RARE = 0.05  # the same of all values that are as rare: of many values, some always are
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
 _POWERS = (-3, -2, -1, 1, 2, 3)  # of ten, by which a value in another unit may be off
 _OTHER_UNIT = 1.3  # factor by which what would fit may differ from such a power times the value
@@ -129,7 +130,7 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
             reason = _compared(why, row, j, by)
             if is_first and (reason is None or reason.weak):
                 reason = _sharper(reason, _compared(why, row, j, by_doubted))
-            is_first = False
+            is_first = is_first and reason is None and j in why.categories
             # The text of a flagged row without a reason names the most doubted value, which is
             # wrong more often than another one next to its range.
             instead = not found and j != order[0] and why.flagged[row]
@@ -305,8 +306,8 @@ def _outside_pattern(why: LocalExplanation, row: int, j: int, by: _Comparison) -
 def _rare(why: LocalExplanation, row: int, j: int) -> Reason | None:
     """A value of a category that few training rows have."""
     n_value, n_all = int(why.clashes[j].n_value[row]), int(why.clashes[j].n_all[row])
-    value = float(why.value[row, j])
-    if n_value >= _RARE * n_all or np.isnan(value):
+    n_as_rare, value = int(why.clashes[j].n_as_rare[row]), float(why.value[row, j])
+    if n_value >= _RARE * n_all or n_as_rare >= _ALL_RARE * n_all or np.isnan(value):
         return None
     return Reason(j, Kind.RARE, value, coverage=1 - n_value / n_all, support=n_all)
 
@@ -329,9 +330,13 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
     if j in why.categories:
         expected = _named_if_other(why, row, j, by)
     else:
-        expected, near = _fitting(why, row, j, by), _near(why, row, j, found.near_value[row])
-        if near.lower <= expected <= near.upper:
-            expected = np.nan
+        # Others with nearly this value may only happen to be beyond the end of a bin.
+        expected, near = (
+            _fitting_if_other(why, row, j, by),
+            _near(why, row, j, found.near_value[row]),
+        )
+        if np.isnan(expected) or near.lower <= expected <= near.upper:
+            return None
     return Reason(
         j,
         Kind.CLASH,

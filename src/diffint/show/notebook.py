@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..explain.local_explanation import LocalExplanation
     from ..explain.nearest_normal import NearestNormal
     from ..explain.pattern_set import PatternSet
+    from ..finding import AnomaliesFound
 
 MOST_LINES = 10  # of a table; the rest is only counted
 _N_REASONS, _N_FEATURES = 3, 10
@@ -98,6 +99,22 @@ def _threshold_text(why: LocalExplanation) -> str:
     if len(finite) == 1:
         return f"threshold {number(finite[0])}"
     return "thresholds of their segments"
+
+
+def found_html(found: AnomaliesFound) -> str:
+    """What a search has found, and the rows with the highest scores."""
+    shown = found.order[:MOST_LINES]
+    lines = [
+        [
+            row_name(i, found.index),
+            number(found.scores[i]),
+            "beyond chance" if found.beyond_chance[i] else "",
+            "left out of training" if found.suspects[i] else "",
+        ]
+        for i in shown
+    ]
+    n_more = len(found.order) - len(shown)
+    return html_table(found.text(), ("Row", "Score", "", ""), lines, n_more)
 
 
 def selection_html(selection: Selection) -> str:

@@ -12,19 +12,20 @@ _FAR = 0x7FFFFFFF  # above the bits of every number
 
 
 @compiled
-def find_deviations(rows, known, floor, most, wanted, deviation, scratch, nearest):
+def find_deviations(rows, known, missing, counts, floor, most, wanted, deviation, scratch, nearest):
     """For some cells, the distance from the middle of the nearest rows' values, over their spread.
 
     rows: (rows, features) float32, NaN where missing; known: (features, n) float32, the rows to
-    compare with; floor: (features,) added to the spread of their values, 0 for features that are
+    compare with; missing: (features, n) whether they have a substitute there, which stands for the
+    value in distances, and is never compared with one; counts: (features,) how many nearest rows
+    are looked at; floor: (features,) added to the spread of their values, 0 for features that are
     not used; most: (features,) float32, a difference of two rows beyond which more counts little;
     wanted: (rows, some) the features to look at. deviation: (rows, some) |value − median| / (mean
     distance from the median + floor), 0 where missing; the nearest rows are found without the
-    feature, by the sum of differences. scratch: (2, n) and nearest: (2, count) are scratch space;
-    count is the number of nearest rows.
+    feature, by the sum of differences. scratch: (2, n) and nearest: (2, largest count) are scratch
+    space.
     """
     n_features, n = known.shape
-    count = nearest.shape[1]
     total, distance = scratch[0], scratch[1]
     bits = distance.view(np.int32)
     for i in range(len(rows)):
@@ -46,6 +47,10 @@ def find_deviations(rows, known, floor, most, wanted, deviation, scratch, neares
                 # Not below 0, so that the order of the bits is that of the numbers.
                 own = _apart(value, known[j, k], most[j])
                 distance[k] = max(total[k] - own, np.float32(0.0))
+            for k in range(n):
+                if missing[j, k]:
+                    bits[k] = _FAR
+            count = counts[j]
             filled = 0
             farthest = np.int32(_FAR)
             for start in range(0, n, GROUP):
@@ -69,6 +74,8 @@ def find_deviations(rows, known, floor, most, wanted, deviation, scratch, neares
                     filled = min(filled + 1, count)
                     if filled == count:
                         farthest = nearest[0].view(np.int32)[count - 1]
+            if filled == 0:
+                continue
             _sort(nearest[1], filled)
             middle = 0.5 * (nearest[1, (filled - 1) // 2] + nearest[1, filled // 2])
             spread = 0.0

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
-from ...core.formatting import counted, distinct_numbers, listed, number, percent, shown_name
+from ...core.formatting import (
+    counted,
+    distinct_numbers,
+    exact_number,
+    listed,
+    number,
+    percent,
+    shown_name,
+)
 from ...core.kinds import value_text
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
@@ -14,6 +22,8 @@ from .ranges import range_text
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
 _HARDLY_ANY = 0.01  # share of training rows
+_ENOUGH_FOR_PERCENT = 100  # rows; a share of fewer is not known to the percent
+_MOST_DIGITS = 7  # of a value beside its multiple
 _MAIN_SHARE = 0.6  # of the score, that the features named have together, if so few have it
 _PARTS = {-1: "a tenth", -2: "a hundredth", -3: "a thousandth"}
 
@@ -151,11 +161,12 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
         those = f"{_few(found)} of {found.support:,} sampled training rows with {alike}"
         what = "it"
         if found.near is not None:
-            what = f"a value of {_condition_range(found.near)}"
+            what = f"a value of {_near_values(why, found.near)}"
         return f"{shown}, but {those} {_have(found)} {what}{_fits(why, found)}"
     if found.kind is Kind.PATTERN:
         return _against_pattern(why, row, found)
-    those = f"{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
+    about = "about " * (found.support < _ENOUGH_FOR_PERCENT)
+    those = f"{about}{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
     by = f"from {counted(found.support, 'training row')}"
     return f"{shown}, but {those} have {_range(found)} ({by}){_fits(why, found)}"
 
@@ -206,7 +217,7 @@ def _range(found: Reason) -> str:
 
 
 def _fits(why: LocalExplanation, found: Reason) -> str:
-    """``; 5.6 would fit``, ``; 5.8, a tenth of it, would fit``"""
+    """``; 5.6 would fit``, ``; 5.8 would fit (a tenth of it)``"""
     if np.isnan(found.expected):
         return ""
     if found.feature in why.categories:
@@ -214,10 +225,17 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
         return f"; {shown_name(usual)} would fit"
     fits = distinct_numbers(found.expected, found.value)[0]
     if power := found.power:
+        fits = number(found.expected, _digits_of(found.value))
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
         exact = np.isclose(found.expected, found.value * 10.0**power, rtol=1e-9, atol=0)
-        return f"; {fits}, {'' if exact else 'about '}{times}, would fit"
+        return f"; {fits} would fit ({'' if exact else 'about '}{times})"
     return f"; {fits} would fit"
+
+
+def _digits_of(value: float) -> int:
+    """How many digits of a value are shown if a multiple of it is stated, which can be checked."""
+    exact = exact_number(value)
+    return next((d for d in range(3, _MOST_DIGITS) if number(value, d) == exact), 3)
 
 
 def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None) -> str:
@@ -225,6 +243,8 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
     ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
+    if found is not None and found.power:
+        return number(found.value, _digits_of(found.value))
     if found is not None and found.near is not None:
         ends = found.near.lower, found.near.upper
     return distinct_numbers(why.value[row, j], *ends)[0]
@@ -244,6 +264,18 @@ def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
 def _condition_range(condition: Condition) -> str:
     low, up = distinct_numbers(condition.lower, condition.upper)
     return range_text(condition.lower, condition.upper, low, up, True, True)
+
+
+def _near_values(why: LocalExplanation, near: Condition) -> str:
+    """``34–45``, ``34 or more`` if no training row has more than 45"""
+    low, up = distinct_numbers(near.lower, near.upper)
+    to_smallest, to_largest = (
+        near.lower <= why.smallest[near.feature],
+        near.upper >= why.largest[near.feature],
+    )
+    if near.lower < near.upper and to_smallest != to_largest:
+        return f"{up} or less" if to_smallest else f"{low} or more"
+    return range_text(near.lower, near.upper, low, up, True, True)
 
 
 def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
