@@ -265,7 +265,7 @@ class TestConditionalReasons:
         assert re.fullmatch(says, detector.explain(row).reason(0, 0))
 
     @pytest.mark.parametrize(
-        ("mass", "fits"), [(3.7, "3700 would fit \\(1,000 times"), (3.7004, r"\d{4} would fit \(about 1,000 times")]
+        ("mass", "fits"), [(3.7, r"3700 would fit \("), (3.7004, r"\d{4} would fit \(about ")]
     )
     def test_a_whole_number_in_another_unit(self, mass, fits):
         rng = np.random.default_rng(0)
@@ -273,7 +273,7 @@ class TestConditionalReasons:
         table["length"] = table["mass"] / 20 + rng.normal(0, 5, 600)
         detector = DiffInt(**QUICK).fit(table)
         why = detector.explain(pd.DataFrame({"mass": [mass], "length": [185.0]}))
-        assert re.search(f"; {fits} as much\\)", why.reason(0, 0))
+        assert re.search(f"; {fits}1,000 times as much\\)", why.reason(0, 0))
 
     def test_a_power_of_ten_that_does_not_fit_the_rest_of_the_row_is_not_said(self):
         rng = np.random.default_rng(0)

@@ -399,9 +399,8 @@ class Clashes(NamedTuple):
 
     other: the column that shows it most, −1 if none does. n_alike: the training rows in the row's
     bin of that column; n_same: those of them in the row's own bin of this column. n_value: all
-    training rows in the row's bin; n_as_rare: those in bins with no more rows than it; n_all: those in
-    any bin. near_other, near_value: the ends of
-    both bins, NaN of categories.
+    training rows in the row's bin; n_as_rare: those in bins with no more rows than it; n_all: those
+    in any bin. near_other, near_value: the ends of both bins, NaN of categories.
     """
 
     other: NDArray[np.int64]
@@ -416,10 +415,10 @@ class Clashes(NamedTuple):
     @classmethod
     def none(cls, n_rows: int) -> Clashes:
         """No row is surprising."""
-        counts = np.zeros((5, n_rows), dtype=np.int64)
+        alike, same, value, as_rare, everywhere = np.zeros((5, n_rows), dtype=np.int64)
         near_other, near_value = np.full((2, n_rows, 2), np.nan)
         other = np.full(n_rows, -1)
-        return cls(other, *counts, near_other, near_value)
+        return cls(other, alike, same, value, as_rare, everywhere, near_other, near_value)
 
     def put(self, rows: NDArray[np.intp], found: Clashes) -> None:
         """Take over what was found for these rows."""

@@ -122,6 +122,35 @@ def bounds_beside(lower: float, upper: float, limit: float) -> tuple[str, str, s
     return exact_number(lower), exact_number(upper), exact_number(limit)
 
 
+def beside_range(lower: float, upper: float, *values: float, exact: int = 3) -> list[str]:
+    """The ends of a range rounded outwards, and values with as many digits.
+
+    They have enough digits to show which values are inside. exact: ends with so few digits are not
+    rounded.
+    """
+    for digits in range(3, _MOST_DIGITS + 1):
+        ends = [number(lower, digits), number(upper, digits)]
+        if lower != upper:
+            ends = [rounded_down(lower, digits), rounded_up(upper, digits)]
+        whole = [number(lower, exact), number(upper, exact)]
+        for place, end in enumerate((lower, upper)):
+            if _parsed(whole[place]) == end:
+                ends[place] = whole[place]
+        texts = [number(value, digits) for value in values]
+        low, up = map(_parsed, ends)
+        if (low == up) == (lower == upper) and all(
+            _outside(_parsed(text), low, up) == _outside(value, lower, upper)
+            for text, value in zip(texts, values, strict=True)
+        ):
+            return [*ends, *texts]
+    return [exact_number(value) for value in (lower, upper, *values)]
+
+
+def _outside(value: float, lower: float, upper: float) -> int:
+    """−1 below a range, 1 above, 0 inside or missing."""
+    return int(value > upper) - int(value < lower)
+
+
 _MOST_DIGITS = 15  # significant decimal digits that every float keeps
 
 

@@ -240,7 +240,7 @@ def _never_seen(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Rea
     if why.constant[j] or j not in _beyond_training(why, row):
         return None
     low, high = float(why.smallest[j]), float(why.largest[j])
-    expected = _fitting(why, row, j, by)
+    expected = float(np.clip(_fitting(why, row, j, by), low, high))  # it may be rounded
     found = Reason(j, Kind.BEYOND, value, expected, low, high, 1.0, why.n_rows)
     return _with_power(why, row, found, by)
 

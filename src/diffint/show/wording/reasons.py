@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import (
+    beside_range,
     counted,
     distinct_numbers,
     exact_number,
@@ -23,6 +24,7 @@ from .ranges import range_text
 _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
 _HARDLY_ANY = 0.01  # share of training rows
 _ENOUGH_FOR_PERCENT = 100  # rows; a share of fewer is not known to the percent
+_LIMIT_DIGITS = 4  # of the smallest or largest training value that are shown if they are all
 _MOST_DIGITS = 7  # of a value beside its multiple
 _MAIN_SHARE = 0.6  # of the score, that the features named have together, if so few have it
 _PARTS = {-1: "a tenth", -2: "a hundredth", -3: "a thousandth"}
@@ -206,9 +208,14 @@ def _others(found: Reason) -> int:
     return round((1 - found.coverage) * found.support)
 
 
+def _numbers(found: Reason) -> list[str]:
+    """Texts of the ends of a range, the value, and what would fit."""
+    exact = _LIMIT_DIGITS if found.kind is Kind.BEYOND else 3
+    return beside_range(found.lower, found.upper, found.value, found.expected, exact=exact)
+
+
 def _ends(found: Reason) -> tuple[str, str]:
-    """Texts of the ends of a range, distinct from the value."""
-    _, low, up = distinct_numbers(found.value, found.lower, found.upper)
+    low, up, *_ = _numbers(found)
     return low, up
 
 
@@ -224,6 +231,8 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
     fits = distinct_numbers(found.expected, found.value)[0]
+    if not np.isnan(found.lower):
+        *_, fits = _numbers(found)
     if power := found.power:
         fits = number(found.expected, _digits_of(found.value))
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
@@ -245,9 +254,12 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
     if found is not None and found.power:
         return number(found.value, _digits_of(found.value))
+    if found is not None and not np.isnan(found.lower):
+        return _numbers(found)[2]
+    ends = (why.lower[row, j], why.upper[row, j])
     if found is not None and found.near is not None:
         ends = found.near.lower, found.near.upper
-    return distinct_numbers(why.value[row, j], *ends)[0]
+    return beside_range(*ends, why.value[row, j])[2]
 
 
 def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
@@ -258,17 +270,13 @@ def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
         return f"{name} = {_own(why, row, condition)}"
     if lower == upper:
         return f"{name} = {number(lower)}"
-    return f"{name} {_condition_range(condition)}"
-
-
-def _condition_range(condition: Condition) -> str:
-    low, up = distinct_numbers(condition.lower, condition.upper)
-    return range_text(condition.lower, condition.upper, low, up, True, True)
+    low, up, _ = beside_range(lower, upper, why.value[row, j])
+    return f"{name} {range_text(lower, upper, low, up, True, True)}"
 
 
 def _near_values(why: LocalExplanation, near: Condition) -> str:
     """``34–45``, ``34 or more`` if no training row has more than 45"""
-    low, up = distinct_numbers(near.lower, near.upper)
+    low, up = beside_range(near.lower, near.upper)
     to_smallest, to_largest = (
         near.lower <= why.smallest[near.feature],
         near.upper >= why.largest[near.feature],
@@ -283,7 +291,7 @@ def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
     j = condition.feature
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
-    return distinct_numbers(why.value[row, j], condition.lower, condition.upper)[0]
+    return beside_range(condition.lower, condition.upper, why.value[row, j])[2]
 
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:
