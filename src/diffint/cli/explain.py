@@ -40,7 +40,7 @@ def explain(
     n_reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="N", min=1, help="Reasons per row, at most."),
-    ] = 5,
+    ] = 3,
     fpr: arguments.Rate = None,
     accepted: arguments.Accepted = None,
     as_json: arguments.Json = False,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,17 @@ _SMALL = 3  # groups below this size join a larger one that shares a break with 
 class Break(NamedTuple):
     """What is wrong in a feature.
 
-    kind: "missing", "value" (of a category), "contradicts" (another column), "range", or "far"
-    beyond the training range. side: −1 too low, 1 too high, 0 otherwise. value: NaN if rows differ.
+    kind: "missing", "value" (of a category), "contradicts" (another column), "beside" (outside the
+    range of rows that are alike), "range" (that of all rows), or "far" beyond it. side: −1 too low,
+    1 too high, 0 otherwise. value: NaN if rows differ. text: a value of a category that no training
+    row has, if several rows have it.
     """
 
     feature: int
     kind: str
     side: int
     value: float
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,7 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
         members[keys.get(row, frozenset())].append(row)
     groups = []
     for key, rows in members.items():
-        ordered = np.array(sorted(rows, key=lambda row: (-why.score[row], row)), dtype=np.intp)
+        ordered = np.array(sorted(rows, key=partial(_place, why)), dtype=np.intp)
         counts = Counter(each for row in rows for each in breaks[row])
         often = {each for each, count in counts.items() if count >= _NEARLY_ALL * len(rows)}
         main = tuple(sorted(often or key, key=lambda each: (-counts[each], str(each))))
@@ -176,12 +179,18 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
     return AlertGroups(why, tuple(groups), group_of)
 
 
+def _place(why: LocalExplanation, row: int) -> tuple[Any, ...]:
+    """Orders rows by falling score, and rows with the same score by their values."""
+    return -why.score[row], np.nan_to_num(why.value[row], nan=np.inf).tolist(), row
+
+
 def _breaks(why: LocalExplanation, flagged: NDArray[np.intp]) -> dict[int, list[Break]]:
     """The breaks of each flagged row, the most doubted first."""
     found = {
         row: [break_of(why, reason) for reason in why.reasons_of(row, N_REASONS)]
         for row in flagged.tolist()
     }
+    found = _with_new_texts(why, found)
     # Values that many rows with the same first break share.
     values: dict[Break, Counter[float]] = defaultdict(Counter)
     for row, breaks in found.items():
@@ -200,6 +209,26 @@ def _breaks(why: LocalExplanation, flagged: NDArray[np.intp]) -> dict[int, list[
     }
 
 
+def _with_new_texts(why: LocalExplanation, found: dict[int, list[Break]]) -> dict[int, list[Break]]:
+    """The same, where breaks tell which new values of a category several rows have."""
+
+    def text(row: int, each: Break) -> str:
+        return why.new_texts.get((row, each.feature), "") if each.kind == "value" else ""
+
+    counts = Counter(
+        (each, text(row, each)) for row, breaks in found.items() for each in breaks[:1]
+    )
+    return {
+        row: [
+            each._replace(text=t)
+            if (t := text(row, each)) and counts[each, t] >= _SHARED_ROWS
+            else each
+            for each in breaks
+        ]
+        for row, breaks in found.items()
+    }
+
+
 def break_of(why: LocalExplanation, reason: Reason) -> Break:
     """What a reason says is broken."""
     j = reason.feature
@@ -210,10 +239,10 @@ def break_of(why: LocalExplanation, reason: Reason) -> Break:
     if reason.kind is Kind.CLASH:
         return Break(j, "contradicts", 0, np.nan)
     reach = _FAR * (reason.upper - reason.lower)
-    far = reason.kind is Kind.BEYOND and not (
-        reason.lower - reach <= reason.value <= reason.upper + reach
-    )
-    return Break(j, "far" if far else "range", reason.side, np.nan)
+    far = not reason.lower - reach <= reason.value <= reason.upper + reach
+    kind = "beside" if reason.conditions else "range"
+    far = reason.kind is Kind.BEYOND and far
+    return Break(j, "far" if far else kind, reason.side, np.nan)
 
 
 def _shared(counts: Counter[float]) -> set[float]:

@@ -281,7 +281,8 @@ def _with_power(why: LocalExplanation, row: int, reason: Reason, by: _Comparison
             return reason
     if why.whole[j]:
         if not np.isclose(fits, np.round(fits), rtol=1e-9, atol=0):
-            return replace(reason, power=power)
+            # Times ten, a rounded value in another unit; a part of a whole number would be whole.
+            return replace(reason, power=power) if power > 0 else reason
         fits = float(np.round(fits))
     return replace(reason, expected=fits, power=power)
 

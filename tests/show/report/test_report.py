@@ -111,11 +111,9 @@ def test_rows_agree_with_the_explanation(html, fitted, rows_with_anomalies):
         lines = frame[frame.row == i]
         assert [data["names"][bar[0]] for bar in bars] == lines.feature.tolist()[: len(bars)]
         np.testing.assert_allclose(
-            [bar[2] for bar in bars], lines.share.to_numpy()[: len(bars)], atol=5.1e-5
+            [bar[1] for bar in bars], lines.share.to_numpy()[: len(bars)], atol=5.1e-5
         )
-        sides = [("below", "inside", "above")[bar[1] + 1] for bar in bars]
-        assert sides == lines.side.tolist()[: len(bars)]
-        assert sum(bar[2] for bar in bars) + rest == pytest.approx(1, abs=1e-3)
+        assert sum(bar[1] for bar in bars) + rest == pytest.approx(1, abs=1e-3)
         assert cut == pytest.approx(why.threshold / why.score[i], abs=1e-4)
         assert f"Row {i}{normal_if}" == nearest.text(i)
 

@@ -28,8 +28,8 @@ def row_data(
     levels: the slider's strictest position that shows a row. kept: (columns, rows) their cells.
 
     Its items: id, score, p-value, p-value as text, level, headline, first reason in brief, reasons
-    as `_reasons` has them, bars [[feature, side, share, value, range], …], share of the other
-    features, threshold / score, text of the nearest normal row, and the kept cells.
+    as `_reasons` has them, bars [[feature, share, value, range of the nearest pattern], …], share
+    of the other features, threshold / score, text of the nearest normal row, and the kept cells.
     """
     order = why.order
     cells = list(zip(*kept, strict=True)) if kept else [()] * len(ids)
@@ -80,8 +80,8 @@ def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:
         text = shown_name(str(why.value_text(row, feature)), 24)
     else:
         text = distinct_numbers(*known)[0]
-    side, share = int(why.side[row, feature]), _share(why.share[row, feature])
-    return [feature, side, share, text, range_label(why, row, feature)]
+    share = _share(why.share[row, feature])
+    return [feature, share, text, range_label(why, row, feature)]
 
 
 def _share(value: float) -> float:

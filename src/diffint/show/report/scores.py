@@ -58,7 +58,7 @@ def draw_scores(scores: Array, threshold: float, others: Array) -> ScoreDrawing:
         text=(
             f"{counted(len(scores), 'row')}: the median score is "
             f"{number(float(np.median(scores)))}, the largest {number(float(scores.max()))}, "
-            f"the threshold {number(threshold)}."
+            f"the detector’s threshold {number(threshold)}."
         ),
         notes=notes,
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...core.formatting import counted, distinct_numbers, listed, number, shown_name
 from ...core.row_labels import row_name
-from ...explain.alert_groups import AlertGroup, AlertGroups, Break
+from ...explain.alert_groups import AlertGroup, AlertGroups, Break, break_of
 from ...explain.local_explanation import LocalExplanation
 from .ranges import range_text
 from .reasons import claim
@@ -78,9 +78,9 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
     if not np.isnan(each.value):
         return f"{name} = {number(each.value)}"
     way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]
-    way = f"far {way}" if each.kind == "far" else way
-    found = [r for row in rows.tolist() for r in why.reasons_of(row)]
-    own = [r.value for r in found if r.feature == j and r.side == each.side]
+    way = {"far": f"far {way}", "beside": f"{way} for its row"}.get(each.kind, way)
+    found = [r for row in rows.tolist() for r in why.reasons_of(row) if r.feature == j]
+    own = [r.value for r in found if break_of(why, r)[1:3] == each[1:3]]
     if not own:
         return f"{name} {way}"
     low, high = min(own), max(own)

@@ -115,13 +115,14 @@
     table.setAttribute("aria-label", "What the score is made of");
     const heads = make("div", "heads");
     heads.setAttribute("role", "row");
-    const titles = ["Feature", "Value", "Range", "Share of the score, cumulative", "Share"];
+    const titles = ["Feature", "Value", "Nearest pattern", "Share of the score, cumulative", "Share"];
     const classes = ["name", "value", "range-text", "", "share"];
     titles.forEach((title, i) => heads.append(cell("columnheader", classes[i], title)));
     table.append(heads);
+    const named = new Set(row.reasons.map(([feature]) => feature));
     let start = 0;
-    for (const [feature, side, share, value, range] of row.bars) {
-      const kind = side === 0 ? "in" : "outlier";
+    for (const [feature, share, value, range] of row.bars) {
+      const kind = named.has(feature) ? "outlier" : "in";
       table.append(barLine(nameOf(feature), value, range, start, share, kind, row.threshold));
       start += share;
     }
@@ -135,7 +136,7 @@
 
   function legend() {
     const line = make("p", "small keys");
-    const kinds = [["outlier", "outside its range"], ["normal", "inside its range"], ["dash", "threshold"]];
+    const kinds = [["outlier", "has a reason"], ["normal", "has none"], ["dash", "threshold"]];
     for (const [kind, text] of kinds) {
       const part = make("span");
       part.append(make("span", `key ${kind}`), ` ${text}`);
@@ -335,7 +336,7 @@
 
   function words(row) {
     if (row.words === undefined) {
-      const cells = row.bars.map(([feature, , , value]) => `${nameOf(feature)} = ${value}`);
+      const cells = row.bars.map(([feature, , value]) => `${nameOf(feature)} = ${value}`);
       const kept = row.kept.map((text, i) => `${data.kept[i]} = ${text}`);
       const reasons = row.reasons.map(([feature, text]) => (nameOf(feature) ?? "") + text);
       const texts = [row.id, ...cells, ...kept, row.brief, ...reasons, row.normalIf];
