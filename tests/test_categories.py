@@ -489,3 +489,24 @@ def test_a_rare_value_of_a_held_out_row_is_treated_as_one_of_a_later_row():
     later = detector._read(draw(500))
     assert later[:, 0].max() < n_values
     assert model.calibration.sample[:, 0].max() < n_values
+
+
+def test_one_of_many_values_is_not_rare():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"place": rng.integers(0, 150, 2_000).astype(str)})
+    table = table.assign(a=rng.normal(size=2_000), b=rng.normal(size=2_000))
+    table.loc[:5, "place"] = "Atlantis"
+    few = table.assign(place=np.where(table["place"] == "Atlantis", "Atlantis", "here"))
+    why = DiffInt(**QUICK).fit(table).explain(table.iloc[6:400])
+    assert (why.reasons_frame()["kind"] == "rare").sum() <= 0.02 * 394
+    frame = DiffInt(**QUICK).fit(few).explain(few.head(6)).reasons_frame()
+    assert (frame["kind"] == "rare").any()
+
+
+def test_a_number_is_no_clash_beside_others_that_are_nearly_the_same():
+    rng = np.random.default_rng(0)
+    sleeping = rng.uniform(2, 20, 900).round(1)
+    table = pd.DataFrame({"sleeping": sleeping, "awake": 24 - sleeping})
+    table["kind"] = rng.choice(["a", "b"], 900)
+    detector = DiffInt(**QUICK).fit(table.head(600))
+    assert not (detector.explain(table).reasons_frame()["kind"] == "clash").any()

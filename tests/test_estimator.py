@@ -539,6 +539,9 @@ class TestReport:
         for kept in ("shop", ["shop"], 5):
             with pytest.raises(InputError, match="pass a DataFrame, such as"):
                 fitted.report(rows, tmp_path / "page.html", kept=kept)
+        for cells in ({1, 2}, np.zeros((300, 2))):
+            with pytest.raises(InputError, match="the kept column 'k' is no column"):
+                fitted.report(rows, tmp_path / "page.html", kept={"k": cells})
         for path in (None, 5, b"page.html"):
             with pytest.raises(InputError, match="must be the name of a file"):
                 fitted.report(rows, path)

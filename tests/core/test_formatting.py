@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diffint.core.formatting import (
+    beside_range,
     bounds_beside,
     exact_number,
     number,
@@ -150,3 +151,33 @@ def test_half_a_percent_is_not_nothing():
     assert percent(0.005) == "under 1 %"
     assert percent(0.0051) == "1 %"
     assert percent(0.995) == "over 99 %"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "values", "texts"),
+    [
+        (4.5712, 4.718, (4.64, 2.54), ["4.57", "4.72", "4.64", "2.54"]),
+        (4.5712, 4.718, (4.5711,), ["4.5712", "4.718", "4.5711"]),
+        (99_999.84, 100_000.2, (100_000.1,), ["99,999", "100,001", "100,000"]),
+        (2.0, 2.0, (2.004,), ["2", "2", "2.004"]),
+        (3, 1210, (1210, math.nan), ["3", "1210", "1210", "missing"]),
+        (-0.55554, 1.0, (), ["−0.556", "1"]),
+    ],
+)
+def test_numbers_beside_a_range(lower, upper, values, texts):
+    assert beside_range(lower, upper, *values) == texts
+
+
+def test_ends_with_few_digits_are_not_rounded():
+    assert beside_range(3.68, 10.54, 58.9, exact=4) == ["3.68", "10.54", "58.9"]
+    assert beside_range(3.68, 10.54321, 58.9, exact=4) == ["3.68", "10.6", "58.9"]
+
+
+@given(
+    st.lists(st.floats(-1e12, 1e12), min_size=2, max_size=2, unique=True), st.floats(-1e12, 1e12)
+)
+def test_written_numbers_are_on_the_same_side_of_a_range(ends, value):
+    lower, upper = sorted(ends)
+    low, up, shown = (float(written(text)) for text in beside_range(lower, upper, value))
+    assert low <= lower <= upper <= up
+    assert (shown < low, shown > up) == (value < lower, value > upper)

@@ -119,6 +119,13 @@ def explanations() -> Iterator[Claim]:
         '(`scaling="minmax"`) it is {:.2f}.',
         value(stability, "Spearman correlation", small[1], 3),
     )
+    stated = ("explain_quality.md", "Stated coverage minus that of fresh test inliers")
+    yield claim(
+        page,
+        "shares are {:.4f} too high, on average over {:,.0f} ranges",
+        sentence(*stated),
+        sentence(*stated, 1),
+    )
 
 
 def patterns() -> Iterator[Claim]:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diffint import DiffInt
+from diffint import DiffInt, InputError
 
 from .test_reasons import make_linked
 
@@ -105,3 +105,25 @@ def test_nothing_is_flagged(detector):
     assert groups.to_frame().empty
     assert (groups.group_of == -1).all()
     assert isinstance(groups.to_frame(), pd.DataFrame)
+
+
+def test_new_values_that_several_rows_share_are_a_group(detector):
+    rows = make_table(40, 5)
+    rows["kind"] = ["EWR"] * 20 + [f"new {i}" for i in range(20)]
+    first, second, *_ = detector.explain(rows).alert_groups()
+    assert (first.name, len(first)) == ("kind = EWR", 20)
+    assert second.name.startswith("kind = a new value (new ")
+
+
+def test_rows_with_equal_scores_are_ordered_by_their_values(detector):
+    row = make_table(1, 5).astype({"age": float})
+    rows = pd.concat([row.assign(age=10.0**power) for power in range(6, 12)], ignore_index=True)
+    why, back = detector.explain(rows), detector.explain(rows.iloc[::-1])
+    assert len(set(why.score)) == 1
+    assert why.alert_groups().to_frame()["text"][0] == back.alert_groups().to_frame()["text"][0]
+
+
+@pytest.mark.parametrize("most", ["x", None, 1.5, 0, True])
+def test_a_wrong_number_of_groups(groups, most):
+    with pytest.raises(InputError, match="groups cannot be shown"):
+        groups.text(most)

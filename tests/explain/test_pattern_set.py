@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from diffint import DiffInt, InputError
 from diffint.show.plots.drawing import NORMAL
+from diffint.show.wording.ranges import values_text
 
 QUICK = {"random_state": 0, "epochs": 40, "n_units": 60, "n_members": 3}
 
@@ -390,3 +391,59 @@ def test_sql_of_times_with_a_zone(written):
     covered = patterns.covers(new)
     assert 0 < covered.mean() < 1
     np.testing.assert_array_equal(flagged_by_sql(patterns, new), ~covered)
+
+
+@pytest.mark.parametrize("blank", [c for c in map(chr, range(0x3001)) if c.isspace()])
+def test_sql_cuts_off_every_blank(blank, places_patterns):
+    new = pd.DataFrame({"g": ["Paris", "Oslo"] * 50, "x": [10.0, 0.0] * 50})
+    new["g"] = blank + new["g"] + blank
+    np.testing.assert_array_equal(
+        flagged_by_sql(places_patterns, new), ~places_patterns.covers(new)
+    )
+
+
+@pytest.fixture(scope="module")
+def places_patterns():
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 3, 600)
+    table = pd.DataFrame({"g": np.array(["Paris\u00a0", "Rome", "Oslo"])[place]})
+    table["x"] = place * 10 + rng.normal(size=600)
+    patterns = DiffInt(**QUICK).fit(table).patterns(5, 2)
+    np.testing.assert_array_equal(flagged_by_sql(patterns, table), ~patterns.covers(table))
+    assert patterns.covers(table).mean() > 0.8
+    return patterns
+
+
+def test_a_column_without_a_name_cannot_be_written_in_sql():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["", "b"])
+    with pytest.raises(InputError, match="the name '' cannot be written in SQL"):
+        DiffInt(**QUICK).fit(table).patterns(3).to_sql("t")
+
+
+def test_a_text_says_that_values_may_be_missing_where_many_are():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
+    table["b"] += table["a"]
+    table.loc[rng.random(500) < 0.5, "b"] = np.nan
+    lines = DiffInt(**QUICK).fit(table).patterns().text().splitlines()
+    of_b = [line for line in lines if line.startswith("  b ")]
+    assert of_b
+    assert all(line.endswith(" or missing") for line in of_b)
+    assert not any("missing" in line for line in lines if line.startswith("  a "))
+
+
+def test_many_values_are_named_by_the_few_others():
+    assert values_text("abcdefg", 0, 5) == "any known value but g"
+    assert values_text("abcdefg", 1, 5) == "any known value but a and g"
+    assert values_text("abcdefg", 2, 5) == "one of c, d, e, f"
+    assert values_text("abc", 0, 1) == "one of a, b"
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [((0, 1), "is no category"), ((99, 0), "pattern=99 does not"), (("x", 0), "whole number")],
+)
+def test_allowed_values_of_what_is_not_there(orders, cell, says):
+    assert isinstance(orders.allowed_values(0, 0), list)
+    with pytest.raises(InputError, match=says):
+        orders.allowed_values(*cell)

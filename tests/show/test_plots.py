@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import textwrap
@@ -452,3 +453,16 @@ def test_the_region_of_a_category_has_its_values_on_the_axis():
     figure = certificate.plot()
     check_layout(figure)
     assert "Fair" in words(figure)
+
+
+def test_values_with_dollar_signs_are_no_formulas():
+    rng = np.random.default_rng(0)
+    price = rng.integers(0, 3, 400)
+    table = pandas.DataFrame({"price": np.array(["US$ 5 to US$ 9", "a$\\frac{b$", "free"])[price]})
+    table["x"] = price * 10 + rng.normal(size=400)
+    why = DiffInt(**QUICK).fit(table).explain(table.head(3))
+    for row in range(3):
+        figure = waterfall(why, row)
+        figure.savefig(io.BytesIO())
+        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        assert not any("$" in label.replace(r"\$", "") for label in labels)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_count
 from ..core.formatting import counted
 from ..core.immutable import Immutable
 from ..core.row_labels import index_for
@@ -154,7 +155,7 @@ class AlertGroups(Immutable):
         """The groups as text, at most so many."""
         from ..show.wording.groups import groups_text
 
-        return groups_text(self, most)
+        return groups_text(self, check_count(most, "groups"))
 
 
 def group_alerts(why: LocalExplanation) -> AlertGroups:

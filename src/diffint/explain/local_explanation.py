@@ -126,6 +126,7 @@ class LocalExplanation(Immutable):
 
     def threshold_of(self, row: int) -> float:
         """The score above which this row is flagged."""
+        row = check_index(row, len(self), "row", "explained")
         return float(np.broadcast_to(self.threshold, len(self))[row])
 
     @cached_property
@@ -135,7 +136,7 @@ class LocalExplanation(Immutable):
 
     def features_for(self, part: float = 0.8) -> NDArray[np.int64]:
         """(rows,) the smallest number of features whose shares sum to at least `part`."""
-        if not 0 < part <= 1:
+        if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
             raise InputError(f"part={part!r} must be above 0 and at most 1")
         cumulated = np.cumsum(-np.sort(-self.share, axis=1), axis=1)
         return np.asarray(1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1))
@@ -229,6 +230,9 @@ class LocalExplanation(Immutable):
 
     def value_text(self, row: int, feature: int) -> str | None:
         """The value of a category in a row; None if it is missing."""
+        row, feature = self._cell(row, feature)
+        if feature not in self.categories:
+            raise InputError(f"feature={feature} is no category, and has no texts")
         values, code = self.categories[feature], self.value[row, feature]
         if np.isnan(code):
             return None
@@ -239,6 +243,7 @@ class LocalExplanation(Immutable):
 
     def beyond_text(self, row: int, feature: int) -> str | None:
         """The days of a time beyond the training times; None for every other cell."""
+        row, feature = self._cell(row, feature)
         return None if feature in self.categories else self.new_texts.get((row, feature))
 
     def text(self, row: int | None = None, n_reasons: int = 3) -> str:
@@ -307,18 +312,18 @@ class LocalExplanation(Immutable):
 
     def reason_of(self, row: int, feature: int) -> Reason | None:
         """The reason to doubt one value, None if it is not odd."""
-        row = check_index(row, len(self), "row", "explained")
-        feature = check_index(feature, len(self.feature_names), "feature", "explained")
-        return reason_of(self, row, feature)
+        return reason_of(self, *self._cell(row, feature))
 
     def reason(self, row: int, feature: int) -> str:
         """One sentence about one feature of a row."""
         from ..show.wording.reasons import reason
 
+        return reason(self, *self._cell(row, feature))
+
+    def _cell(self, row: int, feature: int) -> tuple[int, int]:
+        """The numbers of a row and of a feature, checked."""
         row = check_index(row, len(self), "row", "explained")
-        return reason(
-            self, row, check_index(feature, len(self.feature_names), "feature", "explained")
-        )
+        return row, check_index(feature, len(self.feature_names), "feature", "explained")
 
     def brief(self, row: int, n_reasons: int = 3) -> str:
         """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4; …``"""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_index
+from ..core.errors import InputError
 from ..core.immutable import Immutable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from ..core.model import FeatureSummary
@@ -124,6 +125,10 @@ class PatternSet(Immutable):
 
     def allowed_values(self, pattern: int, feature: int) -> list[str]:
         """The allowed values of a category."""
+        pattern = check_index(pattern, len(self), "pattern", "found")
+        feature = check_index(feature, len(self.feature_names), "feature", "known")
+        if feature not in self.categories:
+            raise InputError(f"feature={feature} is no category, and has no list of values")
         ends = self.lower[pattern, feature], self.upper[pattern, feature]
         return values_between(self.categories[feature], *ends)
 

@@ -74,6 +74,11 @@ def fitted(text: str, inches: float, size: float = TEXT) -> str:
             else:
                 most = kept - 1
         text = _cut(text, fewest)
+    return literal(text)
+
+
+def literal(text: str) -> str:
+    """The text with dollar signs that matplotlib does not read as math."""
     return text.replace("$", r"\$")
 
 

@@ -23,6 +23,7 @@ from .drawing import (
     TEXT,
     fitted,
     legend_below,
+    literal,
     new_figure,
     number_axis,
     plain,
@@ -51,7 +52,7 @@ def waterfall(explanation: LocalExplanation, row: int, n_features: int = 10) -> 
     parts = score * share[order]
     n_other = len(share) - len(order)
     names = [_cell_label(explanation, row, int(j)) for j in order]
-    ranges = [range_label(explanation, row, int(j)) for j in order]
+    ranges = [literal(range_label(explanation, row, int(j))) for j in order]
     colours = [_cell_colour(explanation, row, int(j)) for j in order]
     if n_other:
         # The remainder instead of a separate sum, so that the bars end exactly at the score.
@@ -150,7 +151,7 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
         bounds = (explanation.lower[row, j], explanation.upper[row, j])
         text = f" = {distinct_numbers(value, *bounds)[0]}"
     room = max(2.4 - text_width(text, SMALL), 0.8)
-    return fitted(explanation.feature_names[j], room, SMALL) + text
+    return fitted(explanation.feature_names[j], room, SMALL) + literal(text)
 
 
 def range_label(explanation: LocalExplanation, row: int, j: int) -> str:

@@ -68,7 +68,10 @@ def _texts(name: Any, column: Any, n_rows: int, shown: NDArray[np.intp]) -> list
     """The cells of a column in the shown rows, by position."""
     import pandas
 
-    cells = pandas.Series(column)
+    try:
+        cells = pandas.Series(column)
+    except (TypeError, ValueError) as error:  # such as a set, or an array with two axes
+        raise InputError(f"the kept column {name!r} is no column: {error}") from error
     if len(cells) != n_rows:
         raise InputError(
             f"the kept column {name!r} has length {len(cells)} and X {n_rows}; pass one cell for "

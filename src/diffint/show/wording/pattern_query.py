@@ -11,7 +11,11 @@ from ...tables.categories import OTHER
 from ...tables.times import MONTHS, WEEKDAYS
 
 _FLAG = "outside_all_patterns"
-_BLANKS = " \t\n\r\v\f"  # that are cut off the ends of texts
+# Characters that are cut off the ends of texts: those that Python calls white space.
+_BLANKS = (
+    " \t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+    "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 def select_statement(patterns: PatternSet, table: str) -> str:
@@ -38,7 +42,7 @@ def select_statement(patterns: PatternSet, table: str) -> str:
 
 def quoted(name: str) -> str:
     """A name in standard SQL's quotation marks."""
-    if "\0" in name:
+    if "\0" in name or not name:
         raise InputError(f"the name {name!r} cannot be written in SQL; rename the column")
     return '"' + name.replace('"', '""') + '"'
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import counted, exact_number, percent, shown_name
 from ...explain.pattern_set import WANTED_COVERAGE, PatternSet
 from .ranges import range_text, values_text
 
 
 def condition_text(patterns: PatternSet, pattern: int, feature: int) -> str:
-    """A range such as ``12–15.5``, ``exactly 3`` or ``one of Ideal, Premium``."""
+    """A range such as ``12–15.5``, ``exactly 3``, ``one of Ideal, Premium``, ``5–9 or missing``."""
+    text = _allowed(patterns, pattern, feature)
+    # A missing value meets every condition; of values that are seldom missing it need not be said.
+    often = patterns.features.missing_share[feature] >= COMMONLY_MISSING
+    return f"{text} or missing" if often else text
+
+
+def _allowed(patterns: PatternSet, pattern: int, feature: int) -> str:
     lower, upper = patterns.lower[pattern, feature], patterns.upper[pattern, feature]
     if feature in patterns.categories:
         return values_text(patterns.categories[feature], lower, upper)

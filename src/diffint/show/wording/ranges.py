@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.formatting import counted, shown_name
+from ...core.formatting import counted, listed, shown_name
 from ...explain.constraints import values_between
+
+_FEW_OTHERS = 2  # values that are named instead of many that are allowed
 
 
 def rows_inside(box_rows: int, counted_rows: int, n_rows: int) -> str:
@@ -30,6 +32,9 @@ def values_text(
     found = values_between(values, lower, upper)
     if not found:
         return "any known value"
+    others = [value for value in values if value not in found]
+    if 0 < len(others) <= _FEW_OTHERS and len(others) < len(found) - 1:
+        return f"any known value but {listed([shown_name(v, longest) for v in others])}"
     shown = [shown_name(value, longest) for value in found[:most]]
     if len(found) == 1:
         return shown[0]
