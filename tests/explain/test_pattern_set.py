@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 
 import duckdb
 import numpy as np
@@ -126,7 +127,8 @@ def test_texts_name_every_condition(orders):
     assert "did not choose the patterns" in text
     assert repr(orders).startswith(f"PatternSet({len(orders)} patterns")
     for name in orders.to_frame()["feature"]:
-        assert name in text
+        assert name.removesuffix(" (days since 2024-03-01)") in text
+    assert re.search(r"sold +2024-\d\d-\d\d to 2024-\d\d-\d\d", text)
 
 
 def test_html_is_escaped():

@@ -1,6 +1,8 @@
 """Columns of times: their parts, zones, formats, and what is not a time."""
 
 import datetime
+import re
+import tempfile
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import pytest
 
 from diffint import DiffInt
 from diffint.core.errors import InputError, InputTypeError, InputWarning
+from diffint.explain.nearest_normal import Change, NearestNormal
 
 from ..conftest import QUICK
 
@@ -218,10 +221,10 @@ def test_explanations_show_times_beyond_the_training_times_as_they_are(detector,
     why = detector.explain(rows)
     j = why.feature_names.index(DAYS)
     beyond = "beyond the training times, which is not taken as odd"
-    assert why.reason(0, j) == f"{DAYS} = 3652, {beyond}."
-    assert why.reason(1, j) == f"{DAYS} = −3653, {beyond}."
-    assert DAYS not in why.brief(0, n_reasons=5)
-    assert f"{DAYS} missing" not in why.text()
+    assert why.reason(0, j) == f"time = 2034-03-01, {beyond}."
+    assert why.reason(1, j) == f"time = 2014-03-01, {beyond}."
+    assert "time =" not in why.brief(0, n_reasons=5)
+    assert "time missing" not in why.text()
     assert not any(reason.feature == j for row in (0, 1) for reason in why.reasons_of(row, 5))
     assert (0, j) not in detector.explain(log.iloc[:2]).new_texts
 
@@ -231,3 +234,59 @@ def test_broken_text_beside_times(log):
     detector = DiffInt(**QUICK).fit(log.assign(place=names))
     why = detector.explain(log.assign(place=names))
     assert "caf\\udce9" in why.reason(0, why.feature_names.index("place"))
+
+
+DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
+
+
+def test_texts_have_dates():
+    rng = np.random.default_rng(0)
+    days = rng.uniform(0, 400, 900)
+    sold = pd.Timestamp("2023-03-01") + pd.to_timedelta(days, unit="D")
+    table = pd.DataFrame({"sold": sold, "meter": 100 * days + rng.normal(0, 200, 900)})
+    table["x"] = rng.normal(size=900)
+    detector = DiffInt(**QUICK, false_positive_rate=0.02).fit(table)
+    rows = table.head(60).copy()
+    rows["sold"] = rows["sold"].iloc[::-1].to_numpy()
+    rows.loc[0, "meter"] = 90_000
+    why, nearest = detector.explain(rows), detector.nearest_normal(rows)
+    found = 0
+    for row in np.flatnonzero(why.flagged).tolist():
+        texts = [*why.reasons(row), why.brief(row), nearest.text(row)]
+        assert not any("days since" in text for text in texts)
+        for reason in why.reasons_of(row):
+            j = reason.feature
+            if why.feature_names[j].startswith("sold (days") and reason.kind.value == "range":
+                found += 1
+                text = why.reason(row, j)
+                own, low, up = re.search(
+                    rf"^sold = ({DATE}), but .* have ({DATE}) to ({DATE}) \(from", text
+                ).groups()
+                assert own < low or own > up
+                assert str(rows["sold"].iloc[row]).startswith(own)
+            for condition in reason.conditions:
+                if why.feature_names[condition.feature].startswith("sold (days"):
+                    found += 1
+                    pattern = rf"with .*sold ({DATE}) to ({DATE}) \(here ({DATE})\)"
+                    low, up, own = re.search(pattern, why.reason(row, j)).groups()
+                    assert low <= own <= up
+    assert found >= 3
+    page = explained_page(detector, rows)
+    assert "days since" not in page.split("<script")[0].split('id="learned"')[0]
+
+
+def explained_page(detector, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        return detector.report(rows, f"{folder}/page.html").read_text()
+
+
+def test_a_change_of_a_time_is_a_moment():
+    names = ("sold (days since 2023-03-01)", "x")
+    change = Change(0, 3.25, 40.0, 39.5)
+    nearest = NearestNormal(
+        names, 0.1, np.array([1.0]), np.array([0.05]), ((change,),), 3, starts={0: "2023-03-01"}
+    )
+    assert nearest.text(0) == (
+        "Row 0 would be normal if sold were 2023-04-10 instead of 2023-03-04; the least change is "
+        "sold to 2023-04-09 12:00."
+    )

@@ -6,6 +6,8 @@ import math
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+import numpy as np
+
 
 def number(value: float, digits: int = 3) -> str:
     """At least `digits` significant digits, and no exponent except for very large or small values.
@@ -35,6 +37,17 @@ def distinct_numbers(*values: float) -> list[str]:
         if len(shown) == len(different):
             return texts
     return [repr(float(value)) for value in values]
+
+
+def moment_text(start: str, days: float, unit: str = "D") -> str:
+    """``2013-12-30``: a number of days after the start.
+
+    unit: D, m or s; up to it the moment is cut, not rounded
+    """
+    if math.isnan(days):
+        return "missing"
+    moment = np.datetime64(start, "s") + np.timedelta64(round(days * 86_400), "s")
+    return str(moment.astype(f"datetime64[{unit}]")).replace("T", " ")
 
 
 def percent(share: float) -> str:

@@ -64,6 +64,11 @@ class Kinds:
         names = {time.features(name)[-1] for name, time in self.times.items()}
         return [j for j, feature in enumerate(features) if feature in names]
 
+    def starts(self, features: Sequence[str]) -> dict[int, str]:
+        """Of the `positions` of times, the days from which they are counted."""
+        starts = {time.features(name)[-1]: time.start for name, time in self.times.items()}
+        return {j: starts[features[j]] for j in self.positions(features)}
+
     def calendar_pairs(self, features: Sequence[str]) -> list[tuple[int, int]]:
         """The positions of times, each with the hour, weekday and month of the same times.
 

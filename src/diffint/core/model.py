@@ -266,6 +266,11 @@ class FittedModel:
         return self.kinds.categories
 
     @property
+    def starts(self) -> Mapping[int, str]:
+        """The features that are days of times, with the day from which they are counted."""
+        return self.kinds.starts(self.feature_names)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns of a table; those of times become several features."""
         return self.kinds.columns(self.feature_names)

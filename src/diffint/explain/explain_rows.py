@@ -188,6 +188,7 @@ def explain_rows(
         clashes=_clashes(model, x, matches.member),
         comparable=prepared.once(ComparableRows.of),
         new_texts=dict(new_texts or {}),
+        starts=model.starts,
         index=index,
     )
 

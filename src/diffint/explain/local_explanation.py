@@ -69,8 +69,9 @@ class LocalExplanation(Immutable):
     clashes: for features whose values can be surprising, with which other feature they go together
         least, and how often.
     comparable: the training rows that values are compared with; None if the model keeps too few.
-    new_texts: values of categories that are not in `categories`, and the days of times beyond the
+    new_texts: values of categories that are not in `categories`, and the dates of times beyond the
     training times, by row and feature, where known.
+    starts: the features that are days of times, with the day from which they are counted.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -106,6 +107,7 @@ class LocalExplanation(Immutable):
     clashes: Mapping[int, Clashes] = field(default_factory=dict)
     comparable: ComparableRows | None = None
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    starts: Mapping[int, str] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -242,7 +244,7 @@ class LocalExplanation(Immutable):
         return value_text(self.categories[feature], code) if code >= 0 else np.nan
 
     def beyond_text(self, row: int, feature: int) -> str | None:
-        """The days of a time beyond the training times; None for every other cell."""
+        """The date of a time beyond the training times; None for every other cell."""
         row, feature = self._cell(row, feature)
         return None if feature in self.categories else self.new_texts.get((row, feature))
 

@@ -65,8 +65,9 @@ class NearestNormal(Immutable):
     max_changes: largest number of features that may change.
     categories: the features that are categories, with their values; the values of changes are
         positions in this list.
-    new_texts: values of categories that are not in `categories`, and the days of times beyond the
+    new_texts: values of categories that are not in `categories`, and the dates of times beyond the
     training times, by row and feature, where known.
+    starts: the features that are days of times, with the day from which they are counted.
     index: the labels of the rows, None if they have positions only.
     """
 
@@ -78,6 +79,7 @@ class NearestNormal(Immutable):
     max_changes: int
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     new_texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    starts: Mapping[int, str] = field(default_factory=dict)
     index: pandas.Index | None = None
 
     def __len__(self) -> int:
@@ -204,6 +206,7 @@ def nearest_normal(
         int(max_changes),
         prepared.model.categories,
         dict(new_texts or {}),
+        prepared.model.starts,
         index,
     )
 

@@ -88,6 +88,11 @@ class PatternSet(Immutable):
         """The features that are categories, with their values."""
         return self.kinds.categories
 
+    @property
+    def starts(self) -> Mapping[int, str]:
+        """The features that are days of times, with the day from which they are counted."""
+        return self.kinds.starts(self.feature_names)
+
     def inside(self, X: Any) -> Mask:
         """Whether each row is inside each pattern. → (rows, patterns)"""
         return inside(self._read(X), self.has_condition, self.lower, self.upper)

@@ -18,6 +18,7 @@ from .wording.comparison import after_text, before_text, comparison_text
 from .wording.drift import change_text, drift_text, p_text
 from .wording.patterns import condition_text, summary
 from .wording.selections import selection_text
+from .wording.values import name_of
 
 if TYPE_CHECKING:
     from ..certify.rows import Certificate
@@ -235,7 +236,7 @@ def patterns_html(patterns: PatternSet) -> str:
         [
             str(k + 1),
             [
-                f"{shown_name(patterns.feature_names[j])}: {condition_text(patterns, k, j)}"
+                f"{name_of(patterns, j)}: {condition_text(patterns, k, j)}"
                 for j in patterns.conditions(k)
             ],
             percent(patterns.coverage[k]),

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import listed, number, printable
+from ..core.formatting import listed, moment_text, printable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from .categories import Values, codes, find_categories, new_texts
 from .times import beyond_training, find_times, with_time_parts
@@ -132,7 +132,7 @@ def new_texts_of(
 ) -> dict[tuple[int, int], str]:
     """What cells have that the model has no value for, by row and column.
 
-    Values of categories that it does not list, and the days of times beyond the training times.
+    Values of categories that it does not list, and the dates of times beyond the training times.
 
     table: (rows, features) what `read_table` made of `X`; rows: positions of the rows to look at,
     of which the result has the places; all by default
@@ -145,9 +145,11 @@ def new_texts_of(
         frame, table = frame.iloc[rows], table[rows]
     expanded = with_time_parts(frame, kinds.times)
     found = new_texts(expanded, table, kinds.categories)
+    starts = kinds.starts(list(expanded.columns))
     for feature, days in beyond_training(frame, kinds.times).items():
         j = expanded.columns.get_loc(feature)
-        found |= {(i, j): number(days[i]) for i in np.flatnonzero(~np.isnan(days)).tolist()}
+        beyond = np.flatnonzero(~np.isnan(days)).tolist()
+        found |= {(i, j): moment_text(starts[j], days[i]) for i in beyond}
     return found
 
 

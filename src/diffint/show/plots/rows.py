@@ -14,6 +14,7 @@ from ...core.formatting import counted, distinct_numbers, percent, shown_name
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from ..wording.ranges import values_text
+from ..wording.values import plain_name, span_text, texts_beside
 from .drawing import (
     ANOMALY,
     INK,
@@ -149,9 +150,9 @@ def _cell_label(explanation: LocalExplanation, row: int, j: int) -> str:
         text = f" = {shown_name(str(explanation.value_text(row, j)), _LONGEST_VALUE)}"
     else:
         bounds = (explanation.lower[row, j], explanation.upper[row, j])
-        text = f" = {distinct_numbers(value, *bounds)[0]}"
+        text = f" = {texts_beside(explanation, j, *bounds, value)[2]}"
     room = max(2.4 - text_width(text, SMALL), 0.8)
-    return fitted(explanation.feature_names[j], room, SMALL) + literal(text)
+    return fitted(plain_name(explanation, j), room, SMALL) + literal(text)
 
 
 def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
@@ -168,12 +169,12 @@ def range_label(explanation: LocalExplanation, row: int, j: int) -> str:
         values = explanation.categories[j]
         text = values_text(values, lower, upper, most=3, longest=_LONGEST_VALUE)
         return text if text.startswith(("one of ", "any ")) else f"only {text}"
-    _, low, up = distinct_numbers(explanation.value[row, j], lower, upper)
+    low, up, _ = texts_beside(explanation, j, lower, upper, explanation.value[row, j])
     side = int(explanation.side[row, j])
     below = bool(explanation.binds_below[row, j]) or side < 0
     above = bool(explanation.binds_above[row, j]) or side > 0
     if explanation.constant[j] or lower == upper:
         return f"always {low}" if explanation.constant[j] else f"only {low}"
     if below and above:
-        return f"{low} to {up}" if lower < 0 else f"{low}–{up}"
+        return span_text(explanation, j, lower, upper, low, up)
     return f"≥ {low}" if below else f"≤ {up}" if above else "any"

@@ -22,6 +22,7 @@ from ...explain.explain_rows import explain_rows
 from ...explain.global_explanation import GlobalExplanation, explain_model
 from ...explain.nearest_normal import nearest_normal
 from ...score.prepared import PreparedModel
+from ..wording.values import plain_name
 from .data import ScoredTable
 from .drawing import Places
 from .groups import group_data
@@ -223,7 +224,8 @@ def _rows_block(
         placed = _relative(why.score, own.cut) if relative else why.score
         rows = row_data(ids, cuts.levels(placed), why, nearest, kept)
         groups = group_data(why)
-    names = list(map(printable, prepared.model.feature_names))
+    model = prepared.model
+    names = [printable(plain_name(model, j)) for j in range(model.n_features)]
     shown = [shown_name(name) for name in scored.kept]
     return {"names": names, "kept": shown, "rows": rows, "groups": groups}
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.formatting import distinct_numbers, number, shown_name
+from ...core.formatting import number, shown_name
 from ...explain.local_explanation import LocalExplanation
 from ...explain.nearest_normal import NearestNormal
 from ..plots.rows import range_label
+from ..wording.values import name_of, texts_beside
 
 N_REASONS, N_BARS = 3, 8
 LEVEL = 4  # place of the level in a row's list
@@ -66,20 +67,20 @@ def _reasons(why: LocalExplanation, row: int) -> list[list[Any]]:
     """
     found: list[list[Any]] = []
     for feature in why.doubted(row, N_REASONS):
-        name = shown_name(why.feature_names[feature])
+        name = name_of(why, feature)
         found.append([feature, why.reason(row, feature).removeprefix(name)])
     return found or [[-1, text] for text in why.reasons(row, N_REASONS)]
 
 
 def _bar(why: LocalExplanation, row: int, feature: int) -> list[Any]:
     value = why.value[row, feature]
-    known = (value, why.lower[row, feature], why.upper[row, feature])
     if np.isnan(value):
         text = why.beyond_text(row, feature) or "missing"
     elif feature in why.categories:
         text = shown_name(str(why.value_text(row, feature)), 24)
     else:
-        text = distinct_numbers(*known)[0]
+        ends = why.lower[row, feature], why.upper[row, feature]
+        text = texts_beside(why, feature, *ends, value)[2]
     share = _share(why.share[row, feature])
     return [feature, share, text, range_label(why, row, feature)]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.formatting import counted, distinct_numbers, exact_number, listed, shown_name
+from ...core.formatting import counted, listed, shown_name
 from ...core.row_labels import row_name
 from ...explain.nearest_normal import N_CANDIDATES, Change, NearestNormal
+from .values import exact_text, name_of, text_of
 
 
 def all_changes_text(nearest: NearestNormal) -> str:
@@ -43,15 +44,16 @@ def changes_text(nearest: NearestNormal, row: int) -> str:
 
 def _change(nearest: NearestNormal, row: int, change: Change) -> str:
     """``amount were 12 instead of 900``"""
-    name = shown_name(nearest.feature_names[change.feature])
+    j, name = change.feature, name_of(nearest, change.feature)
     if change.feature in nearest.categories:
         before, after, _ = (shown_name(str(value)) for value in nearest.values_of(row, change))
         return f"{name} were {after} instead of {before}"
-    after = exact_number(change.suggested)
-    before = distinct_numbers(change.value, change.suggested, change.least)[0]
+    after = exact_text(nearest, j, change.suggested)
+    before = text_of(nearest, j, change.value, change.suggested, change.least)
     return f"{name} were {after} instead of {before}"
 
 
 def _least(nearest: NearestNormal, change: Change) -> str:
     """``amount to 250``"""
-    return f"{shown_name(nearest.feature_names[change.feature])} to {exact_number(change.least)}"
+    j = change.feature
+    return f"{name_of(nearest, j)} to {exact_text(nearest, j, change.least)}"

@@ -7,12 +7,13 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.formatting import counted, distinct_numbers, listed, number, shown_name
+from ...core.formatting import counted, distinct_numbers, listed, shown_name
 from ...core.row_labels import row_name
 from ...explain.alert_groups import AlertGroup, AlertGroups, Break, break_of
 from ...explain.local_explanation import LocalExplanation
 from .ranges import range_text
 from .reasons import claim
+from .values import name_of, span_text, text_of
 
 _NONE = "no single value stands out"
 _MOST_NAMED = 3  # breaks in a name, and new values
@@ -52,7 +53,7 @@ def group_text(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Brea
     wanted = {each.feature for each in breaks}
     for found in why.reasons_of(row):
         if found.feature in wanted:
-            return f"{shown_name(why.feature_names[found.feature])} {claim(why, row, found)}."
+            return f"{name_of(why, found.feature)} {claim(why, row, found)}."
     return next(iter(why.reasons(row)), f"{_NONE}.")
 
 
@@ -67,7 +68,7 @@ def _new_values(why: LocalExplanation, rows: NDArray[np.intp], j: int) -> str:
 
 
 def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> str:
-    name, j = shown_name(why.feature_names[each.feature]), each.feature
+    name, j = name_of(why, each.feature), each.feature
     if each.kind == "missing":
         return f"{name} missing"
     if each.kind == "value":
@@ -76,8 +77,9 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
             return f"{name} = {shown_name(values[int(each.value)])}"
         return f"{name} = {_new_values(why, rows, j)}"
     if not np.isnan(each.value):
-        return f"{name} = {number(each.value)}"
-    way = {-1: "too low", 1: "too high", 0: "unusual"}[each.side]
+        return f"{name} = {text_of(why, j, each.value)}"
+    low_end, high_end = ("early", "late") if j in why.starts else ("low", "high")
+    way = {-1: f"too {low_end}", 1: f"too {high_end}", 0: "unusual"}[each.side]
     way = {"far": f"far {way}", "beside": f"{way} for its row"}.get(each.kind, way)
     found = [r for row in rows.tolist() for r in why.reasons_of(row) if r.feature == j]
     own = [r.value for r in found if break_of(why, r)[1:3] == each[1:3]]
@@ -85,6 +87,6 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
         return f"{name} {way}"
     low, high = min(own), max(own)
     if low == high and len(own) > 1:
-        return f"{name} = {number(low)}"
-    low_text, high_text = distinct_numbers(low, high)
-    return f"{name} {way} ({range_text(low, high, low_text, high_text, True, True)})"
+        return f"{name} = {text_of(why, j, low)}"
+    texts = text_of(why, j, low, high), text_of(why, j, high, low)
+    return f"{name} {way} ({span_text(why, j, low, high, *texts)})"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...core.constants import COMMONLY_MISSING
-from ...core.formatting import counted, exact_number, percent, shown_name
+from ...core.formatting import counted, exact_number, percent
 from ...explain.pattern_set import WANTED_COVERAGE, PatternSet
-from .ranges import range_text, values_text
+from .ranges import values_text
+from .values import name_of, span_text, texts_beside
 
 
 def condition_text(patterns: PatternSet, pattern: int, feature: int) -> str:
@@ -21,9 +22,11 @@ def _allowed(patterns: PatternSet, pattern: int, feature: int) -> str:
     if feature in patterns.categories:
         return values_text(patterns.categories[feature], lower, upper)
     low, up = exact_number(lower), exact_number(upper)
-    if lower == upper:
+    if feature in patterns.starts:
+        low, up = texts_beside(patterns, feature, lower, upper)
+    if low == up:
         return f"exactly {low}"
-    return range_text(lower, upper, low, up, binds_below=True, binds_above=True)
+    return span_text(patterns, feature, lower, upper, low, up)
 
 
 def pattern_heading(patterns: PatternSet, pattern: int) -> str:
@@ -68,7 +71,7 @@ def set_text(patterns: PatternSet) -> str:
     lines = [summary(patterns)]
     for k in range(len(patterns)):
         features = patterns.conditions(k)
-        names = [shown_name(patterns.feature_names[j]) for j in features]
+        names = [name_of(patterns, j) for j in features]
         width = max(map(len, names))
         lines += ["", pattern_heading(patterns, k)]
         lines += [

@@ -6,7 +6,6 @@ import numpy as np
 
 from ...core.constants import COMMONLY_MISSING
 from ...core.formatting import (
-    beside_range,
     counted,
     distinct_numbers,
     exact_number,
@@ -19,7 +18,7 @@ from ...core.kinds import value_text
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
 from ...explain.reasons import Condition, Kind, Reason, better_value
-from .ranges import range_text
+from .values import name_of, span_text, text_of, texts_beside
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
 _HARDLY_ANY = 0.01  # share of training rows
@@ -76,7 +75,7 @@ def parts_of_score(why: LocalExplanation, row: int) -> str:
         return ""
     order = np.argsort(-share, kind="stable")
     largest = [j for j in order[:_MOST_NAMED].tolist() if share[j] > 0]
-    shown = [f"{shown_name(why.feature_names[j])} {_share(why, row, j)}" for j in largest]
+    shown = [f"{name_of(why, j)} {_share(why, row, j)}" for j in largest]
     if n_others := int((share > 0).sum()) - len(largest):
         rest = percent(1.0 - float(share[largest].sum()))
         shown.append(f"{counted(n_others, 'other')} {rest}")
@@ -88,9 +87,9 @@ def reason(why: LocalExplanation, row: int, j: int) -> str:
     found = why.reason_of(row, j)
     if found is not None:
         return _sentence(why, row, found)
-    name = shown_name(why.feature_names[j])
-    if (days := why.beyond_text(row, j)) is not None:
-        return f"{name} = {days}, beyond the training times, which is not taken as odd."
+    name = name_of(why, j)
+    if (date := why.beyond_text(row, j)) is not None:
+        return f"{name} = {date}, beyond the training times, which is not taken as odd."
     if np.isnan(why.value[row, j]):
         return f"{name} is missing, {_others_missing(why, j)}."
     return f"{name} = {_value(why, row, j)}, {_ordinary(why, row, j)}."
@@ -100,22 +99,20 @@ def brief(why: LocalExplanation, row: int, n_reasons: int = 3) -> str:
     """A row's reasons on one line: ``a = 9, not 2–5 where b 3–4; c missing``"""
     found = why.reasons_of(row, n_reasons)
     if not found and why.flagged[row]:
-        named = [
-            f"{shown_name(why.feature_names[j])} ({_share(why, row, j)})" for j in _main(why, row)
-        ]
+        named = [f"{name_of(why, j)} ({_share(why, row, j)})" for j in _main(why, row)]
         return f"no single value stands out; the score comes from {listed(named)}"
     return "; ".join(brief_reason(why, row, r) for r in found)
 
 
 def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     """A reason in a few words: ``a = 9, not 2–5 where b 3–4``"""
-    j, name = found.feature, shown_name(why.feature_names[found.feature])
+    j, name = found.feature, name_of(why, found.feature)
     shown, alike = f"{name} = {_value(why, row, j, found)}", conditions_text(why, row, found)
     if found.kind is Kind.MISSING:
         return f"{name} missing"
     if found.kind is Kind.BEYOND:
         limit, end = ("smallest", 0) if found.side < 0 else ("largest", 1)
-        return f"{shown}, {limit} in training {_ends(found)[end]}"
+        return f"{shown}, {limit} in training {_ends(why, found)[end]}"
     if found.kind is Kind.NEW:
         return f"{shown}, a new value"
     if found.kind is Kind.RARE:
@@ -123,7 +120,7 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     if found.kind is Kind.CLASH:
         return f"{shown}, unusual where {alike}"
     where = f" where {alike}" if alike else ""
-    return f"{shown}, not {_range(found)}{where}"
+    return f"{shown}, not {_range(why, found)}{where}"
 
 
 def conditions_text(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -140,7 +137,7 @@ def _conditions_with_values(why: LocalExplanation, row: int, found: Reason) -> s
 
 
 def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
-    return f"{shown_name(why.feature_names[found.feature])} {claim(why, row, found)}."
+    return f"{name_of(why, found.feature)} {claim(why, row, found)}."
 
 
 def claim(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -150,10 +147,10 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
         return f"is missing, {_others_missing(why, j)}"
     shown = f"= {_value(why, row, j, found)}"
     if found.kind is Kind.CONSTANT:
-        return f"{shown}, but was {_ends(found)[0]} in every training row"
+        return f"{shown}, but was {_ends(why, found)[0]} in every training row"
     if found.kind is Kind.BEYOND:
         side, end = ("below", 0) if found.side < 0 else ("above", 1)
-        return f"{shown}, but no training row is {side} {_ends(found)[end]}{_fits(why, found)}"
+        return f"{shown}, but no training row is {side} {_ends(why, found)[end]}{_fits(why, found)}"
     if found.kind is Kind.NEW:
         return f"{shown}, a value that no training row has"
     if found.kind is Kind.RARE:
@@ -170,7 +167,7 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     about = "about " * (found.support < _ENOUGH_FOR_PERCENT)
     those = f"{about}{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
     by = f"from {counted(found.support, 'training row')}"
-    return f"{shown}, but {those} have {_range(found)} ({by}){_fits(why, found)}"
+    return f"{shown}, but {those} have {_range(why, found)} ({by}){_fits(why, found)}"
 
 
 def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -178,9 +175,9 @@ def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
     j, shown = found.feature, f"= {_value(why, row, found.feature, found)}"
     if why.binds_below[row, j] != why.binds_above[row, j] and found.lower != found.upper:
         at = "at most" if found.side > 0 else "at least"
-        have = f"{at} {_ends(found)[1 if found.side > 0 else 0]}"
+        have = f"{at} {_ends(why, found)[1 if found.side > 0 else 0]}"
     else:
-        have = _range(found)
+        have = _range(why, found)
     if not found.support or not found.coverage > 0:
         return f"{shown}, but its pattern has {have}"
     sampled = "" if why.counted_rows == why.n_rows else "sampled "
@@ -208,19 +205,20 @@ def _others(found: Reason) -> int:
     return round((1 - found.coverage) * found.support)
 
 
-def _numbers(found: Reason) -> list[str]:
+def _numbers(why: LocalExplanation, found: Reason) -> list[str]:
     """Texts of the ends of a range, the value, and what would fit."""
     exact = _LIMIT_DIGITS if found.kind is Kind.BEYOND else 3
-    return beside_range(found.lower, found.upper, found.value, found.expected, exact=exact)
+    ends = found.lower, found.upper
+    return texts_beside(why, found.feature, *ends, found.value, found.expected, exact=exact)
 
 
-def _ends(found: Reason) -> tuple[str, str]:
-    low, up, *_ = _numbers(found)
+def _ends(why: LocalExplanation, found: Reason) -> tuple[str, str]:
+    low, up, *_ = _numbers(why, found)
     return low, up
 
 
-def _range(found: Reason) -> str:
-    return range_text(found.lower, found.upper, *_ends(found), True, True)
+def _range(why: LocalExplanation, found: Reason) -> str:
+    return span_text(why, found.feature, found.lower, found.upper, *_ends(why, found))
 
 
 def _fits(why: LocalExplanation, found: Reason) -> str:
@@ -230,9 +228,9 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     if found.feature in why.categories:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
-    fits = distinct_numbers(found.expected, found.value)[0]
+    fits = text_of(why, found.feature, found.expected, found.value)
     if not np.isnan(found.lower):
-        *_, fits = _numbers(found)
+        *_, fits = _numbers(why, found)
     if power := found.power:
         fits = number(found.expected, _digits_of(found.value))
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
@@ -255,35 +253,35 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     if found is not None and found.power:
         return number(found.value, _digits_of(found.value))
     if found is not None and not np.isnan(found.lower):
-        return _numbers(found)[2]
+        return _numbers(why, found)[2]
     ends = (why.lower[row, j], why.upper[row, j])
     if found is not None and found.near is not None:
         ends = found.near.lower, found.near.upper
-    return beside_range(*ends, why.value[row, j])[2]
+    return texts_beside(why, j, *ends, why.value[row, j])[2]
 
 
 def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
     """``carat 2.5–3.1``, ``cut = Ideal``"""
     j, lower, upper = condition
-    name = shown_name(why.feature_names[j])
+    name = name_of(why, j)
     if j in why.categories:
         return f"{name} = {_own(why, row, condition)}"
     if lower == upper:
-        return f"{name} = {number(lower)}"
-    low, up, _ = beside_range(lower, upper, why.value[row, j])
-    return f"{name} {range_text(lower, upper, low, up, True, True)}"
+        return f"{name} = {text_of(why, j, lower)}"
+    low, up, _ = texts_beside(why, j, lower, upper, why.value[row, j])
+    return f"{name} {span_text(why, j, lower, upper, low, up)}"
 
 
 def _near_values(why: LocalExplanation, near: Condition) -> str:
     """``34–45``, ``34 or more`` if no training row has more than 45"""
-    low, up = beside_range(near.lower, near.upper)
+    low, up = texts_beside(why, near.feature, near.lower, near.upper)
     to_smallest, to_largest = (
         near.lower <= why.smallest[near.feature],
         near.upper >= why.largest[near.feature],
     )
     if near.lower < near.upper and to_smallest != to_largest:
         return f"{up} or less" if to_smallest else f"{low} or more"
-    return range_text(near.lower, near.upper, low, up, True, True)
+    return span_text(why, near.feature, near.lower, near.upper, low, up)
 
 
 def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
@@ -291,7 +289,7 @@ def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
     j = condition.feature
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
-    return beside_range(condition.lower, condition.upper, why.value[row, j])[2]
+    return texts_beside(why, j, condition.lower, condition.upper, why.value[row, j])[2]
 
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:
@@ -325,7 +323,7 @@ def _most_doubted(why: LocalExplanation, row: int, named: list[int]) -> str:
     j = int(why.order[row, 0])
     if np.isnan(why.value[row, j]):
         return ""
-    shown = shown_name(why.feature_names[j]) if j in named else _with_value(why, row, j)
+    shown = name_of(why, j) if j in named else _with_value(why, row, j)
     fits = _better(why, row, j)
     if not fits:
         return f" Most in doubt is {shown}."
@@ -339,14 +337,14 @@ def _better(why: LocalExplanation, row: int, j: int) -> str:
         return ""
     if j in why.categories:
         return shown_name(value_text(why.categories[j], better))
-    return distinct_numbers(better, why.value[row, j])[0]
+    return text_of(why, j, better, why.value[row, j])
 
 
 def _with_value(why: LocalExplanation, row: int, j: int) -> str:
     """``a = 9``, or ``a missing``"""
-    name = shown_name(why.feature_names[j])
-    if (days := why.beyond_text(row, j)) is not None:
-        return f"{name} = {days}"
+    name = name_of(why, j)
+    if (date := why.beyond_text(row, j)) is not None:
+        return f"{name} = {date}"
     if np.isnan(why.value[row, j]):
         return f"{name} missing"
     return f"{name} = {_value(why, row, j)}"

@@ -1,0 +1,68 @@
+"""Names of features and their values as texts; days that are counted from a start are dates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...core.formatting import beside_range, exact_number, moment_text, shown_name
+from .ranges import range_text
+
+
+class Features(Protocol):
+    """Has features, and knows which of them are days, and from which day these are counted."""
+
+    @property
+    def feature_names(self) -> Sequence[str]: ...
+    @property
+    def starts(self) -> Mapping[int, str]: ...
+
+
+def plain_name(features: Features, j: int) -> str:
+    """The name of a feature: of ``sold (days since 2013-01-01)`` that of the column, ``sold``."""
+    name, start = features.feature_names[j], features.starts.get(j)
+    return name if start is None else name.removesuffix(f" (days since {start})")
+
+
+def name_of(features: Features, j: int) -> str:
+    """`plain_name` as it is shown."""
+    return shown_name(plain_name(features, j))
+
+
+def texts_beside(
+    features: Features, j: int, lower: float, upper: float, *values: float, exact: int = 3
+) -> list[str]:
+    """The ends of a range, and values, with as many digits as tell which are inside."""
+    if j not in features.starts:
+        return beside_range(lower, upper, *values, exact=exact)
+    texts: list[str] = []
+    for unit in ("D", "m", "s"):
+        texts = [moment_text(features.starts[j], value, unit) for value in (lower, upper, *values)]
+        low, up, *shown = texts
+        if all(
+            np.isnan(value) or (text < low, text > up) == (value < lower, value > upper)
+            for text, value in zip(shown, values, strict=True)
+        ):
+            break
+    return texts
+
+
+def text_of(features: Features, j: int, value: float, *others: float) -> str:
+    """A value, with as many digits as tell it from others."""
+    return texts_beside(features, j, value, value, *others)[0]
+
+
+def exact_text(features: Features, j: int, value: float) -> str:
+    """A value with all its digits; of a time, down to the second."""
+    if j not in features.starts:
+        return exact_number(value)
+    return moment_text(features.starts[j], value, "s").removesuffix(":00").removesuffix(" 00:00")
+
+
+def span_text(features: Features, j: int, lower: float, upper: float, low: str, up: str) -> str:
+    """A range from the texts of its ends."""
+    if j in features.starts:
+        return low if low == up else f"{low} to {up}"
+    return range_text(lower, upper, low, up, True, True)
