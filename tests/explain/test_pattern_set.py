@@ -439,6 +439,8 @@ def test_many_values_are_named_by_the_few_others():
     assert values_text("abcdefg", 1, 5) == "any known value but a and g"
     assert values_text("abcdefg", 2, 5) == "one of c, d, e, f"
     assert values_text("abc", 0, 1) == "one of a, b"
+    assert values_text(["9", "21", "2", "30", "4", "7"], 0, 2) == "one of 2, 9, 21"
+    assert values_text(["Sunday", "Monday", "Friday"], 0, 1) == "one of Monday, Sunday"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...core.formatting import counted, listed, shown_name
 from ...explain.constraints import values_between
+from ...tables.times import MONTHS, WEEKDAYS
 
 _FEW_OTHERS = 2  # values that are named instead of many that are allowed
 
@@ -29,10 +30,10 @@ def values_text(
 
     most: number of values to name; longest: characters of each
     """
-    found = values_between(values, lower, upper)
+    found = _in_usual_order(values_between(values, lower, upper))
     if not found:
         return "any known value"
-    others = [value for value in values if value not in found]
+    others = _in_usual_order([value for value in values if value not in found])
     if 0 < len(others) <= _FEW_OTHERS and len(others) < len(found) - 1:
         return f"any known value but {listed([shown_name(v, longest) for v in others])}"
     shown = [shown_name(value, longest) for value in found[:most]]
@@ -40,6 +41,16 @@ def values_text(
         return shown[0]
     more = f" or {len(found) - most} more" if len(found) > most else ""
     return f"one of {', '.join(shown)}{more}"
+
+
+def _in_usual_order(values: list[str]) -> list[str]:
+    """Numbers, weekdays and months in their order; other values as they are."""
+    for known in (WEEKDAYS, MONTHS):
+        if set(values) <= set(known):
+            return sorted(values, key=known.index)
+    if all(value.isdecimal() for value in values):
+        return sorted(values, key=int)
+    return values
 
 
 def range_text(
