@@ -70,6 +70,9 @@ def test_only_the_same_table_can_be_explained(found, table):
         with pytest.raises(InputError, match="not the table that was searched, or its rows stand"):
             found.explain(other)
     assert len(found.explain(table.copy(), 2)) == 2
+    zeros = table.assign(a=0.0).iloc[:60]
+    same = find_anomalies(zeros, **QUICK)
+    assert len(same.explain(zeros.assign(a=-0.0), 2)) == 2
 
 
 def test_rows_are_scored_by_members_that_were_not_trained_on_them():

@@ -113,6 +113,11 @@ def test_new_values_that_several_rows_share_are_a_group(detector):
     first, second, *_ = detector.explain(rows).alert_groups()
     assert (first.name, len(first)) == ("kind = EWR", 20)
     assert second.name.startswith("kind = a new value (new ")
+    one = pd.concat([rows.tail(1)] * 5, ignore_index=True).assign(kind=list("vwxyz"))
+    name, text = "kind = a new value (v, w, x, …)", "kind = v, a value that no training row has."
+    for order in (one, one.iloc[::-1]):
+        (group,) = detector.explain(order).alert_groups()
+        assert (group.name, group.text) == (name, text)
 
 
 def test_rows_with_equal_scores_are_ordered_by_their_values(detector):

@@ -1,8 +1,8 @@
 """Columns of times: their parts, zones, formats, and what is not a time."""
 
 import datetime
+import json
 import re
-import tempfile
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,11 @@ import pytest
 
 from diffint import DiffInt
 from diffint.core.errors import InputError, InputTypeError, InputWarning
+from diffint.core.formatting import moment_text
 from diffint.explain.nearest_normal import Change, NearestNormal
 
 from ..conftest import QUICK
+from ..show.report.tables import data_of
 
 DAYS = "time (days since 2024-03-01)"
 
@@ -236,10 +238,10 @@ def test_broken_text_beside_times(log):
     assert "caf\\udce9" in why.reason(0, why.feature_names.index("place"))
 
 
-DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
+DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
 
 
-def test_texts_have_dates():
+def test_texts_have_dates(tmp_path):
     rng = np.random.default_rng(0)
     days = rng.uniform(0, 400, 900)
     sold = pd.Timestamp("2023-03-01") + pd.to_timedelta(days, unit="D")
@@ -271,13 +273,10 @@ def test_texts_have_dates():
                     low, up, own = re.search(pattern, why.reason(row, j)).groups()
                     assert low <= own <= up
     assert found >= 3
-    page = explained_page(detector, rows)
-    assert "days since" not in page.split("<script")[0].split('id="learned"')[0]
-
-
-def explained_page(detector, rows):
-    with tempfile.TemporaryDirectory() as folder:
-        return detector.report(rows, f"{folder}/page.html").read_text()
+    page = detector.report(rows, tmp_path / "page.html").read_text()
+    data = data_of(page)
+    assert "sold" in data["names"]
+    assert "days since" not in json.dumps(data)
 
 
 def test_a_change_of_a_time_is_a_moment():
@@ -287,6 +286,56 @@ def test_a_change_of_a_time_is_a_moment():
         names, 0.1, np.array([1.0]), np.array([0.05]), ((change,),), 3, starts={0: "2023-03-01"}
     )
     assert nearest.text(0) == (
-        "Row 0 would be normal if sold were 2023-04-10 instead of 2023-03-04; the least change is "
-        "sold to 2023-04-09 12:00."
+        "Row 0 would be normal if sold were 2023-04-10 instead of 2023-03-04."
     )
+
+
+@pytest.mark.parametrize(
+    ("days", "unit", "text"),
+    [
+        (130.99999999, "D", "2023-07-09"),
+        (130.99999999, "ms", "2023-07-09 23:59:59.999"),
+        (0.5, "m", "2023-03-01 12:00"),
+        (-1.5, "s", "2023-02-27 12:00:00"),
+        (float("nan"), "D", "missing"),
+    ],
+)
+def test_texts_of_moments(days, unit, text):
+    assert moment_text("2023-03-01", days, unit) == text
+
+
+def test_times_within_a_day_and_within_seconds():
+    rng = np.random.default_rng(0)
+    for unit, length in (("h", 10), ("ms", 3_000)):
+        at = pd.Timestamp("2024-03-01 08:00") + pd.to_timedelta(rng.uniform(0, length, 600), unit)
+        place = (at - at.min()) / (at.max() - at.min())
+        table = pd.DataFrame({"at": at, "x": place + rng.normal(0, 0.02, 600)})
+        detector = DiffInt(**QUICK, false_positive_rate=0.02).fit(table)
+        rows = table.assign(x=rng.permutation(table["x"]))
+        texts = [text for i in range(200) for text in detector.explain(rows).reasons(i)]
+        spans = [m for t in texts for m in re.findall(rf"({DATE}) to ({DATE})", t)]
+        assert spans
+        assert all(low < up for low, up in spans)
+        assert not re.search(r"at +exactly", detector.patterns().text())
+
+
+def test_a_time_in_days_is_not_in_another_unit():
+    rng = np.random.default_rng(0)
+    days = rng.uniform(0, 400, 900)
+    table = pd.DataFrame({"other": 100 * days + rng.normal(0, 200, 900)})
+    table["sold"] = pd.Timestamp("2023-03-01") + pd.to_timedelta(days, "D")
+    detector = DiffInt(**QUICK).fit(table)
+    rows = table.head(60).copy()
+    rows["sold"] = pd.Timestamp("2023-03-01") + pd.to_timedelta(days[:60] / 10, "D")
+    why = detector.explain(rows)
+    assert not any(
+        "as much" in text or " of it" in text for i in range(60) for text in why.reasons(i)
+    )
+
+
+def test_times_beyond_the_training_times_on_its_last_day():
+    at = pd.date_range("2024-03-01 08:00", "2024-03-01 17:59", periods=300)
+    detector = DiffInt(**QUICK).fit(pd.DataFrame({"at": at, "x": np.arange(300.0)}))
+    why = detector.explain(pd.DataFrame({"at": [pd.Timestamp("2024-03-01 23:00")], "x": 5.0}))
+    j = next(j for j, name in enumerate(why.feature_names) if "days since" in name)
+    assert why.reason(0, j).startswith("at = 2024-03-01 23:00, beyond the training times")

@@ -42,12 +42,15 @@ def distinct_numbers(*values: float) -> list[str]:
 def moment_text(start: str, days: float, unit: str = "D") -> str:
     """``2013-12-30``: a number of days after the start.
 
-    unit: D, m or s; up to it the moment is cut, not rounded
+    unit: D, m, s or ms; the moment is cut to it, not rounded
     """
     if math.isnan(days):
         return "missing"
-    moment = np.datetime64(start, "s") + np.timedelta64(round(days * 86_400), "s")
+    moment = np.datetime64(start, "ms") + np.timedelta64(round(days * 86_400_000), "ms")
     return str(moment.astype(f"datetime64[{unit}]")).replace("T", " ")
+
+
+MOMENT_UNITS = ("D", "m", "s", "ms")
 
 
 def percent(share: float) -> str:

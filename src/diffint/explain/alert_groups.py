@@ -182,7 +182,8 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
 
 def _place(why: LocalExplanation, row: int) -> tuple[Any, ...]:
     """Orders rows by falling score, and rows with the same score by their values."""
-    return -why.score[row], np.nan_to_num(why.value[row], nan=np.inf).tolist(), row
+    texts = [why.new_texts.get((row, j), "") for j in range(len(why.feature_names))]
+    return -why.score[row], np.nan_to_num(why.value[row], nan=np.inf).tolist(), texts, row
 
 
 def _breaks(why: LocalExplanation, flagged: NDArray[np.intp]) -> dict[int, list[Break]]:
@@ -241,7 +242,7 @@ def break_of(why: LocalExplanation, reason: Reason) -> Break:
         return Break(j, "contradicts", 0, np.nan)
     reach = _FAR * (reason.upper - reason.lower)
     far = not reason.lower - reach <= reason.value <= reason.upper + reach
-    kind = "beside" if reason.conditions else "range"
+    kind = "beside" if reason.conditions or reason.kind is Kind.PATTERN else "range"
     far = reason.kind is Kind.BEYOND and far
     return Break(j, "far" if far else kind, reason.side, np.nan)
 

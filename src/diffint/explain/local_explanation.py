@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,7 +139,7 @@ class LocalExplanation(Immutable):
 
     def features_for(self, part: float = 0.8) -> NDArray[np.int64]:
         """(rows,) the smallest number of features whose shares sum to at least `part`."""
-        if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
+        if isinstance(part, bool) or not isinstance(part, Real) or not 0 < part <= 1:
             raise InputError(f"part={part!r} must be above 0 and at most 1")
         cumulated = np.cumsum(-np.sort(-self.share, axis=1), axis=1)
         return np.asarray(1 + (cumulated < part * cumulated[:, -1:] * (1 - 1e-12)).sum(axis=1))

@@ -265,6 +265,8 @@ def _with_power(why: LocalExplanation, row: int, reason: Reason, by: _Comparison
     be by chance; and the row must have no reason to doubt that value.
     """
     value, j = reason.value, reason.feature
+    if j in why.starts:  # days have no decimal point in another place
+        return reason
     with np.errstate(over="ignore"):
         moved = value * 10.0 ** np.array(_POWERS)
     (inside,) = np.nonzero((reason.lower <= moved) & (moved <= reason.upper))

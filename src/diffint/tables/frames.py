@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import listed, moment_text, printable
+from ..core.formatting import listed, printable
 from ..core.kinds import ONLY_NUMBERS, Kinds
 from .categories import Values, codes, find_categories, new_texts
 from .times import beyond_training, find_times, with_time_parts
@@ -145,11 +145,9 @@ def new_texts_of(
         frame, table = frame.iloc[rows], table[rows]
     expanded = with_time_parts(frame, kinds.times)
     found = new_texts(expanded, table, kinds.categories)
-    starts = kinds.starts(list(expanded.columns))
-    for feature, days in beyond_training(frame, kinds.times).items():
+    for feature, texts in beyond_training(frame, kinds.times).items():
         j = expanded.columns.get_loc(feature)
-        beyond = np.flatnonzero(~np.isnan(days)).tolist()
-        found |= {(i, j): moment_text(starts[j], days[i]) for i in beyond}
+        found |= {(i, j): text for i, text in texts.items()}
     return found
 
 

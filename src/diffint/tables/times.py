@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
+from ..core.formatting import MOMENT_UNITS, moment_text
 from ..core.kinds import CYCLES, TimeColumn
 
 Array = NDArray[np.float64]
@@ -86,18 +87,26 @@ def with_time_parts(frame: Any, times: Mapping[str, TimeColumn]) -> Any:
     return pandas.DataFrame(columns, index=frame.index)
 
 
-def beyond_training(frame: Any, times: Mapping[str, TimeColumn]) -> dict[str, Array]:
-    """The days of times before the first or after the last training time, NaN for all others.
-
-    → (rows,) each, by the name of the feature
-    """
+def beyond_training(frame: Any, times: Mapping[str, TimeColumn]) -> dict[str, dict[int, str]]:
+    """The times before the first or after the last training time as texts, by feature and row."""
     found = {}
     for j, name in enumerate(map(str, frame.columns)):
         if name in times:
             time = times[name]
             days = _days(_like_training(frame.iloc[:, j], name, time), time)
-            found[time.features(name)[-1]] = np.where(_is_inside(days, time), np.nan, days)
+            beyond = np.flatnonzero(~_is_inside(days, time) & ~np.isnan(days)).tolist()
+            found[time.features(name)[-1]] = {i: _text_beyond(days[i], time) for i in beyond}
     return found
+
+
+def _text_beyond(days: float, time: TimeColumn) -> str:
+    """A time, with the parts that tell it from the first and the last training time."""
+    text = ""
+    for unit in MOMENT_UNITS:
+        text, *ends = (moment_text(time.start, one, unit) for one in (days, 0.0, time.days))
+        if text not in ends:
+            break
+    return text
 
 
 def _is_inside(days: Array, time: TimeColumn) -> NDArray[np.bool_]:

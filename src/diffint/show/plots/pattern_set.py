@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from ...core.formatting import percent
 from ...core.model import FeatureSummary
 from ...explain.pattern_set import PatternSet
+from ..wording.values import plain_name
 from .drawing import (
     FAINT,
     INK,
@@ -62,7 +63,7 @@ def pattern_set_plot(patterns: PatternSet) -> Figure:
     ax.set_xlim(-0.5, n_patterns - 0.5)
     ax.set_ylim(len(used) - 0.5, -0.5)
     ax.set_yticks(
-        np.arange(len(used)), [fitted(patterns.feature_names[j], 2.0, SMALL) for j in used]
+        np.arange(len(used)), [fitted(plain_name(patterns, int(j)), 2.0, SMALL) for j in used]
     )
     labels = [
         f"{k + 1}\n{percent(share).replace(' ', chr(0xA0))}"

@@ -46,7 +46,8 @@ class Position:
         """``Of 1,000 rows, 32 are flagged; about 10 normal rows would be flagged by chance.``"""
         chance = rows_by_chance(self.rate, self.n_rows)
         if not self.held_out:
-            chance = f"at least {chance}"
+            is_few = chance.startswith("fewer")
+            chance = "an unknown number of normal rows" if is_few else f"at least {chance}"
         verb = "is" if self.n_flagged == 1 else "are"
         return (
             f"Of {counted(self.n_rows, 'row')}, {self.n_flagged:,} {verb} flagged; {chance} would "

@@ -34,7 +34,10 @@ def changes_text(nearest: NearestNormal, row: int) -> str:
         )
     changes = nearest.changes[row]
     would_be = listed([_change(nearest, row, change) for change in changes])
-    numbers = [change for change in changes if change.feature not in nearest.categories]
+    # A change of a time is that of its place in the span of times, not of its hour or weekday: a
+    # moment that is only just enough for that may not be.
+    others = {*nearest.categories, *nearest.starts}
+    numbers = [change for change in changes if change.feature not in others]
     nearer = [change for change in numbers if change.least != change.suggested]
     if not nearer:
         return f"Row {name} would be normal if {would_be}."

@@ -59,10 +59,11 @@ def group_text(why: LocalExplanation, rows: NDArray[np.intp], breaks: tuple[Brea
 
 def _new_values(why: LocalExplanation, rows: NDArray[np.intp], j: int) -> str:
     """``Q``, ``a new value (Q, R, …)``: values that no training row has, the most frequent first"""
-    texts = Counter(t for r in rows.tolist() if (t := why.new_texts.get((r, j))))
+    counts = Counter(t for r in rows.tolist() if (t := why.new_texts.get((r, j))))
+    texts = sorted(counts, key=lambda text: (-counts[text], text))
     if len(texts) == 1:
-        return shown_name(next(iter(texts)))
-    named = [shown_name(text) for text, _ in texts.most_common(_MOST_NAMED)]
+        return shown_name(texts[0])
+    named = [shown_name(text) for text in texts[:_MOST_NAMED]]
     named += ["…"] if len(texts) > _MOST_NAMED else []
     return f"a new value ({', '.join(named)})" if named else "a new value"
 
@@ -75,7 +76,7 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
         values = why.categories[j]
         if 0 <= each.value < len(values):
             return f"{name} = {shown_name(values[int(each.value)])}"
-        return f"{name} = {_new_values(why, rows, j)}"
+        return f"{name} = {shown_name(each.text) if each.text else _new_values(why, rows, j)}"
     if not np.isnan(each.value):
         return f"{name} = {text_of(why, j, each.value)}"
     low_end, high_end = ("early", "late") if j in why.starts else ("low", "high")

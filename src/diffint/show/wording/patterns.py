@@ -24,7 +24,7 @@ def _allowed(patterns: PatternSet, pattern: int, feature: int) -> str:
     low, up = exact_number(lower), exact_number(upper)
     if feature in patterns.starts:
         low, up = texts_beside(patterns, feature, lower, upper)
-    if low == up:
+    if lower == upper:
         return f"exactly {low}"
     return span_text(patterns, feature, lower, upper, low, up)
 

@@ -24,7 +24,7 @@ _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts
 _HARDLY_ANY = 0.01  # share of training rows
 _ENOUGH_FOR_PERCENT = 100  # rows; a share of fewer is not known to the percent
 _LIMIT_DIGITS = 4  # of the smallest or largest training value that are shown if they are all
-_MOST_DIGITS = 7  # of a value beside its multiple
+_VALUE_DIGITS = 7  # of a value beside its multiple, if these are all
 _MAIN_SHARE = 0.6  # of the score, that the features named have together, if so few have it
 _PARTS = {-1: "a tenth", -2: "a hundredth", -3: "a thousandth"}
 
@@ -228,28 +228,26 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     if found.feature in why.categories:
         usual = value_text(why.categories[found.feature], found.expected)
         return f"; {shown_name(usual)} would fit"
-    fits = text_of(why, found.feature, found.expected, found.value)
-    if not np.isnan(found.lower):
-        *_, fits = _numbers(why, found)
     if power := found.power:
         fits = number(found.expected, _digits_of(found.value))
         times = f"{10**power:,} times as much" if power > 0 else f"{_PARTS[power]} of it"
         exact = np.isclose(found.expected, found.value * 10.0**power, rtol=1e-9, atol=0)
         return f"; {fits} would fit ({'' if exact else 'about '}{times})"
-    return f"; {fits} would fit"
+    if not np.isnan(found.lower):
+        return f"; {_numbers(why, found)[3]} would fit"
+    return f"; {text_of(why, found.feature, found.expected, found.value)} would fit"
 
 
 def _digits_of(value: float) -> int:
     """How many digits of a value are shown if a multiple of it is stated, which can be checked."""
     exact = exact_number(value)
-    return next((d for d in range(3, _MOST_DIGITS) if number(value, d) == exact), 3)
+    return next((d for d in range(3, _VALUE_DIGITS + 1) if number(value, d) == exact), 3)
 
 
 def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None) -> str:
     """A value as text, distinct from the ends of the range beside it."""
     if j in why.categories:
         return shown_name(str(why.value_text(row, j)))
-    ends = (why.lower[row, j], why.upper[row, j]) if found is None else (found.lower, found.upper)
     if found is not None and found.power:
         return number(found.value, _digits_of(found.value))
     if found is not None and not np.isnan(found.lower):

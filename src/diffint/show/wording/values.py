@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...core.formatting import beside_range, exact_number, moment_text, shown_name
+from ...core.formatting import MOMENT_UNITS, beside_range, exact_number, moment_text, shown_name
 from .ranges import range_text
 
 
@@ -38,10 +38,10 @@ def texts_beside(
     if j not in features.starts:
         return beside_range(lower, upper, *values, exact=exact)
     texts: list[str] = []
-    for unit in ("D", "m", "s"):
+    for unit in MOMENT_UNITS:
         texts = [moment_text(features.starts[j], value, unit) for value in (lower, upper, *values)]
         low, up, *shown = texts
-        if all(
+        if (low == up) == (lower == upper) and all(
             np.isnan(value) or (text < low, text > up) == (value < lower, value > upper)
             for text, value in zip(shown, values, strict=True)
         ):
@@ -55,14 +55,19 @@ def text_of(features: Features, j: int, value: float, *others: float) -> str:
 
 
 def exact_text(features: Features, j: int, value: float) -> str:
-    """A value with all its digits; of a time, down to the second."""
+    """A value with all its digits."""
     if j not in features.starts:
         return exact_number(value)
-    return moment_text(features.starts[j], value, "s").removesuffix(":00").removesuffix(" 00:00")
+    text = moment_text(features.starts[j], value, MOMENT_UNITS[-1])
+    for nothing in (".000", ":00", " 00:00"):
+        if not text.endswith(nothing):
+            break
+        text = text.removesuffix(nothing)
+    return text
 
 
 def span_text(features: Features, j: int, lower: float, upper: float, low: str, up: str) -> str:
     """A range from the texts of its ends."""
-    if j in features.starts:
-        return low if low == up else f"{low} to {up}"
+    if j in features.starts and low != up:
+        return f"{low} to {up}"
     return range_text(lower, upper, low, up, True, True)
