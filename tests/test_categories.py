@@ -383,7 +383,8 @@ def test_a_number_that_contradicts_another_column_is_found():
     number = r"(\d+\.?\d*)"
     clash = re.fullmatch(
         rf"time = 40, but none of {number} sampled training rows with distance {number}–{number} "
-        rf"\(here 20\) has a value of {number}–{number}; {number} would fit\.",
+        rf"\(here 20\) has a value of {number}–{number}; {number} would fit, "
+        r"unless distance is wrong\.",
         apart.reason(0, 1),
     )
     _, nearest, farthest, low, high, _ = map(float, clash.groups())

@@ -235,12 +235,33 @@ class TestConditionalReasons:
         pattern = (
             r"weight = [\d.]+, but \d+ % of rows with (size|price) [\d.–]+ \(here [\d.]+\)"
             r"( and \w+ [\d.–]+ \(here [−\d.]+\))? have [\d.–]+ \(from [\d,]+ training rows\); "
-            r"[\d.]+ would fit( \(10 times as much\))?\."
+            r"[\d.]+ would fit( \(10 times as much\))?(, unless (size|price) is wrong)?\."
         )
         texts = [text for row in range(200) for text in broken.reasons(row) if "weight" in text]
         matching = [text for text in texts if re.fullmatch(pattern, text)]
         assert len(matching) >= 0.9 * len(texts)
         assert re.fullmatch(r"weight = [\d.]+, not [\d.–]+ where [^()]*(;.*)?", broken.brief(0, 1))
+
+    def test_two_values_that_contradict_only_each_other(self):
+        """Either may be wrong, which the text says; a third value would tell which one."""
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"a": rng.uniform(0, 10, 1_500)})
+        table["b"] = 3 * table["a"] + rng.normal(0, 0.5, 1_500)
+        table["noise"] = rng.normal(size=1_500)
+        rows = table.tail(100).copy()
+        rows["b"] = rng.permutation(rows["b"])
+        far = np.abs(rows["b"] - 3 * rows["a"]) > 5
+        both = DiffInt(**QUICK).fit(table.head(1_400)).explain(rows)
+        either = r"^(a|b) = .* would fit, unless (a|b) is wrong\.$"
+        texts = [both.reasons(row)[0] for row in np.flatnonzero(far & both.flagged)]
+        assert len(texts) > 30
+        assert np.mean([bool(re.match(either, text)) for text in texts]) > 0.75
+        third = table.assign(c=5 * table["a"] + rng.normal(0, 0.5, 1_500))
+        rows["c"] = third["c"]
+        told = DiffInt(**QUICK).fit(third.head(1_400)).explain(rows)
+        texts = [told.reasons(row)[0] for row in np.flatnonzero(far & told.flagged)]
+        assert np.mean(["unless" in text for text in texts]) < 0.2
+        assert np.mean([text.startswith("b = ") for text in texts]) > 0.9
 
     def test_a_value_beyond_all_training_values_needs_no_condition(self, detector):
         rows = make_linked(1, seed=3).assign(weight=500.0)

@@ -22,6 +22,7 @@ MOST_DOUBTED = 3  # features that cannot tell which rows are comparable
 _MORE_TRIED = 1  # features that are looked at beyond the number of reasons
 _LEAST_DOUBT = 0.1  # beside the most doubted value, of a value that is in doubt too
 _CLEAR_DOUBT = 0.3  # the same of a value that is next to its range
+_ALSO_DOUBTED = 0.2  # the same of a condition that may be what is wrong instead
 _WEAK, _MUCH_SHARPER = 0.5, 2.0  # gap of a weak reason, and ratio of the gap of a better one
 _NEXT_TO = 0.2  # gap below which a value is next to its range
 _DIFFERENT = 0.05  # training ranges between a value and one that would fit better
@@ -152,6 +153,13 @@ def reason_of(why: LocalExplanation, row: int, j: int) -> Reason | None:
     known = next((reason for reason in why.reasons_of(row) if reason.feature == j), None)
     by = _Comparison.of(why, row)
     return known or _never_seen(why, row, j, by) or _compared(why, row, j, by)
+
+
+def wrong_instead(why: LocalExplanation, row: int, reason: Reason) -> int | None:
+    """The feature of a condition that is in doubt too: the two values contradict each other."""
+    doubt, least = why.doubt[row], _ALSO_DOUBTED * why.doubt[row].max()
+    also = [c.feature for c in reason.conditions if doubt[c.feature] >= least > 0]
+    return max(also, key=lambda j: doubt[j], default=None)
 
 
 def better_value(why: LocalExplanation, row: int, j: int) -> float:

@@ -17,7 +17,7 @@ from ...core.formatting import (
 from ...core.kinds import value_text
 from ...core.row_labels import row_name
 from ...explain.local_explanation import LocalExplanation
-from ...explain.reasons import Condition, Kind, Reason, better_value
+from ...explain.reasons import Condition, Kind, Reason, better_value, wrong_instead
 from .values import name_of, span_text, text_of, texts_beside
 
 _MOST_NAMED = 3  # features in the sentence on a row without a reason, and parts of a score
@@ -161,13 +161,13 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
         what = "it"
         if found.near is not None:
             what = f"a value of {_near_values(why, found.near)}"
-        return f"{shown}, but {those} {_have(found)} {what}{_fits(why, found)}"
+        return f"{shown}, but {those} {_have(found)} {what}{_instead(why, row, found)}"
     if found.kind is Kind.PATTERN:
         return _against_pattern(why, row, found)
     about = "about " * (found.support < _ENOUGH_FOR_PERCENT)
     those = f"{about}{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
     by = f"from {counted(found.support, 'training row')}"
-    return f"{shown}, but {those} have {_range(why, found)} ({by}){_fits(why, found)}"
+    return f"{shown}, but {those} have {_range(why, found)} ({by}){_instead(why, row, found)}"
 
 
 def _against_pattern(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -236,6 +236,18 @@ def _fits(why: LocalExplanation, found: Reason) -> str:
     if not np.isnan(found.lower):
         return f"; {_numbers(why, found)[3]} would fit"
     return f"; {text_of(why, found.feature, found.expected, found.value)} would fit"
+
+
+def _instead(why: LocalExplanation, row: int, found: Reason) -> str:
+    """``; 5.6 would fit``, ``; 5.6 would fit, unless carat is wrong``"""
+    fits, also = _fits(why, found), wrong_instead(why, row, found)
+    if also is None:
+        return fits
+    return (
+        f"{fits}, unless {name_of(why, also)} is wrong"
+        if fits
+        else (f"; or {name_of(why, also)} is wrong")
+    )
 
 
 def _digits_of(value: float) -> int:
