@@ -300,13 +300,18 @@ def _joined(
 def _without_small_groups(
     keys: dict[int, frozenset[Break]], breaks: dict[int, list[Break]]
 ) -> dict[int, frozenset[Break]]:
-    """The same, where rows of small groups join the largest one that shares a break with them."""
+    """The same, where rows of small groups join the largest one that shares a break with them.
+
+    Or else one whose rows are too low, or too high, in the same feature, in another way.
+    """
     size = Counter(keys.values())
+    large = [key for key in size if size[key] >= _SMALL]
     found = dict(keys)
     for row, own in keys.items():
         if size[own] < _SMALL:
-            larger = [
-                key for key in size if size[key] >= _SMALL and not key.isdisjoint(breaks[row])
+            ways = {each[:1] + each[2:3] for each in breaks[row][:1] if each.side}
+            alike = [key for key in large if not key.isdisjoint(breaks[row])] or [
+                key for key in large if any(each[:1] + each[2:3] in ways for each in key)
             ]
-            found[row] = max(larger, key=lambda key: (size[key], str(sorted(key))), default=own)
+            found[row] = max(alike, key=lambda key: (size[key], str(sorted(key))), default=own)
     return found

@@ -31,7 +31,9 @@ _RARE = 0.01  # share of training rows that have a rare value
 _ALL_RARE = 0.02  # the same of all values that are as rare: of many values, some always are
 _SELDOM = 0.25  # how often a value occurs beside another one, relative to what is usual for it
 _POWERS = (-3, -2, -1, 1, 2, 3)  # of ten, by which a value in another unit may be off
-_OTHER_UNIT = 1.3  # factor by which what would fit may differ from such a power times the value
+# Factors by which what would fit may differ from such a power times the value: one that training
+# rows could have, and one beyond all of theirs.
+_OTHER_UNIT, _OTHER_UNIT_BEYOND = 1.3, 2.0
 
 
 class Kind(Enum):
@@ -270,7 +272,7 @@ def _with_power(why: LocalExplanation, row: int, reason: Reason, by: _Comparison
     """The reason with a power of ten times the value as what would fit, where that does.
 
     It must be near what is expected, and no power but this one may lead into the range, or it may
-    be by chance; and the row must have no reason to doubt that value.
+    be by chance; and the row must have no clear reason to doubt that value.
     """
     value, j = reason.value, reason.feature
     if j in why.starts:  # days have no decimal point in another place
@@ -281,13 +283,15 @@ def _with_power(why: LocalExplanation, row: int, reason: Reason, by: _Comparison
     if len(inside) != 1 or not value * reason.expected > 0:
         return reason
     fits, power = float(moved[inside[0]]), _POWERS[inside[0]]
-    if not 1 / _OTHER_UNIT <= reason.expected / fits <= _OTHER_UNIT:
+    most = _OTHER_UNIT_BEYOND if reason.kind is Kind.BEYOND else _OTHER_UNIT
+    if not 1 / most <= reason.expected / fits <= most:
         return reason
     if why.comparable is not None:
         changed = why.value[row].copy()
         changed[j] = fits
         scaled = why.comparable.scale(changed[None])[0]
-        if why.comparable.reason(changed, scaled, by.doubted, j) is not None:
+        doubted = why.comparable.reason(changed, scaled, by.doubted, j)
+        if doubted is not None and not doubted.weak:
             return reason
     if why.whole[j]:
         if not np.isclose(fits, np.round(fits), rtol=1e-9, atol=0):

@@ -166,7 +166,7 @@ def claim(why: LocalExplanation, row: int, found: Reason) -> str:
         return _against_pattern(why, row, found)
     about = "about " * (found.support < _ENOUGH_FOR_PERCENT)
     those = f"{about}{percent(found.coverage)} of rows{f' with {alike}' if alike else ''}"
-    by = f"from {counted(found.support, 'training row')}"
+    by = f"{'estimated ' * bool(about)}from {counted(found.support, 'training row')}"
     return f"{shown}, but {those} have {_range(why, found)} ({by}){_instead(why, row, found)}"
 
 
