@@ -87,7 +87,9 @@ def test_the_slider_moves_the_line_and_filters_rows_and_groups(page, data):
     assert page.evaluate("document.querySelector('#rate').ariaValueText") == rate
     assert page.evaluate("document.querySelector('#cut').style.left") == f"{place}%"
     assert float(page.evaluate("document.querySelector('#beyond-cut').getAttribute('x')")) == place
-    shown = {name for name, _, rows in data["groups"] if any(data["rows"][r][4] == 0 for r in rows)}
+    shown = {
+        name for name, _, rows, _ in data["groups"] if any(data["rows"][r][4] == 0 for r in rows)
+    }
     assert set(page.evaluate(GROUPS)) <= shown
     page.press("ArrowRight")
     assert page.evaluate(IDS) == flagged_at(data, 1)[:50]
@@ -128,7 +130,7 @@ def test_searching_for_names_with_spaces_numbers_and_kept_cells(page, data):
 
 
 def test_a_group_opens_to_its_rows(page, data):
-    name, text, places = data["groups"][0]
+    name, text, places, own = data["groups"][0]
     summary = "document.querySelector('#groups summary')"
     words = page.evaluate(f"{summary}.innerText")
     assert name in words
@@ -140,6 +142,9 @@ def test_a_group_opens_to_its_rows(page, data):
     page.press("Enter")
     ids = "[...document.querySelectorAll('.rows-of-group .id')].map((e) => e.textContent)"
     assert page.evaluate(ids) == [data["rows"][place][0] for place in places][:20]
+    reasons = "[...document.querySelectorAll('.rows-of-group .reason')].map((e) => e.textContent)"
+    shown = [own.get(str(place), data["rows"][place][6]) for place in places][:20]
+    assert page.evaluate(reasons) == shown
     page.press("Tab")
     page.press("Enter")
     assert page.evaluate("document.querySelectorAll('.rows-of-group .why').length") == 1

@@ -122,11 +122,26 @@ def test_groups_have_rows_that_share_a_reason(detector, table, html):
     assert {ids[place] for place in planted[2]} <= {str(i + 1) for i in range(20)}
     assert len(planted[2]) > 10
     assert "x3 = 0" in planted[1]
-    for _, _, places in data["groups"]:
+    for _, _, places, _ in data["groups"]:
         assert len(places) > 1
         assert places == sorted(places)  # highest score first
     every = [place for group in data["groups"] for place in group[2]]
     assert len(every) == len(set(every))
+
+
+def test_rows_of_a_group_have_the_reason_they_are_in_it_for(detector, table):
+    rows = table.copy()
+    rows[:20, 3], rows[:12, 1] = 0.0, 1e3
+    data = data_of(report_on(detector, rows))
+    found = 0
+    for name, _, places, own in data["groups"]:
+        features = [one for one in data["names"] if f"{one} " in f"{name} "]
+        assert set(map(int, own)) <= set(places)
+        for place, brief in own.items():
+            assert any(brief.startswith(f"{one} = ") for one in features)
+            assert brief != data["rows"][int(place)][6]
+            found += 1
+    assert found >= 1
 
 
 def test_a_table_without_flagged_rows_has_a_slider_and_no_groups(detector, table):

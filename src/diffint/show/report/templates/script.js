@@ -182,12 +182,12 @@
   }
 
   // A row of a list. Its details are drawn when it is first opened.
-  function item(row) {
+  function item(row, reason) {
     const element = make("li");
     const details = make("details");
     const summary = make("summary", "row");
     summary.append(make("span", "id", row.id), make("span", "score", row.score));
-    summary.append(make("span", "p", row.pText), make("span", "cell reason", row.brief));
+    summary.append(make("span", "p", row.pText), make("span", "cell reason", reason));
     const kept = row.kept.map((text, i) => text && `${data.kept[i]} = ${text}`).filter(Boolean);
     if (kept.length) summary.append(make("span", "cell kept", kept.join(", ")));
     details.append(summary);
@@ -203,14 +203,15 @@
     return { element, summary, open, isOpen: () => details.open };
   }
 
-  // A list of rows that grows by "Show more". named: whether links can lead to its rows.
-  function rowList(list, more, page, named) {
+  // A list of rows that grows by "Show more". named: whether links can lead to its rows; reasons:
+  // those to show by row, where it is not the first one of the row.
+  function rowList(list, more, page, named, reasons = new Map()) {
     const items = new Map();
     let limit = page;
     let visible = [];
     const itemOf = (row) => {
       if (!items.has(row)) {
-        const made = item(row);
+        const made = item(row, reasons.get(row) ?? row.brief);
         // The summary, so that following a link moves the focus there.
         if (named) made.summary.id = `row-${row.rank + 1}`;
         items.set(row, made);
@@ -255,8 +256,9 @@
     return link;
   };
 
-  const groups = data.groups.map(([name, text, places]) => {
+  const groups = data.groups.map(([name, text, places, own]) => {
     const all = places.map((place) => rows[place]);
+    const reasons = new Map(Object.entries(own).map(([place, reason]) => [rows[place], reason]));
     const element = make("li");
     const details = make("details");
     const summary = make("summary", "row group");
@@ -269,7 +271,7 @@
     more.type = "button";
     details.append(summary, list, more);
     element.append(details, examples);
-    const shown = rowList(list, more, GROUP_PAGE, false);
+    const shown = rowList(list, more, GROUP_PAGE, false, reasons);
     let chosen = all;
     const fill = () => details.open && shown.show(chosen);
     details.addEventListener("toggle", fill);
