@@ -1,6 +1,7 @@
 """Explanations of rows and models: data, frames and texts agree."""
 
 import copy
+import dataclasses
 import re
 import time
 
@@ -248,6 +249,14 @@ class TestLocal:
         explanation = DiffInt(**QUICK, missing="ignored").fit(records).explain(suspects)
         assert not explanation.share[4, [COLUMN["age"], COLUMN["visits"]]].any()
         assert "is missing" not in explanation.text(4, n_reasons=6)
+
+    def test_a_score_that_is_the_threshold(self, detector, suspects):
+        why = detector.explain(suspects)
+        same = dataclasses.replace(why, threshold=float(why.score[0]))
+        assert re.match(r"Row \S+: score \S+, exactly at the threshold \(p = ", same.headline(0))
+        assert not same.flagged[0]
+        below = dataclasses.replace(why, threshold=float(np.nextafter(why.score[0], 0)))
+        assert "above the threshold of" in below.headline(0)
 
     def test_a_row_without_any_value(self, detector, records, suspects):
         blank = suspects.iloc[:1] * np.nan

@@ -47,14 +47,13 @@ def headline(why: LocalExplanation, row: int) -> str:
             "accepted as normal (p = 1)."
         )
     score, threshold = distinct_numbers(why.score[row], why.threshold_of(row))
-    verdict = "above" if why.flagged[row] else "not above"
+    verdict = f"{'above' if why.flagged[row] else 'not above'} the threshold of {threshold}"
+    if why.score[row] == why.threshold_of(row):
+        verdict = "exactly at the threshold"
     p_value = f"p = {number(why.p_value[row], 2)}"
     if not why.held_out:
         p_value += ", optimistic: from the training rows"
-    start = (
-        f"Row {row_name(row, why.index)}: score {score}, {verdict} the threshold of {threshold} "
-        f"({p_value})."
-    )
+    start = f"Row {row_name(row, why.index)}: score {score}, {verdict} ({p_value})."
     if np.isnan(why.value[row]).all():
         return f"{start} It has no value that could be compared."
     return start
