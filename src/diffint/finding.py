@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from .core.formatting import counted
 from .core.row_labels import index_for, index_of
 from .decide.beyond_chance import scores_beyond_chance
 from .estimator import DiffInt
+from .tables.fingerprint import full_fingerprint
 from .tables.frames import new_texts_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .explain.local_explanation import LocalExplanation
 
 _FEWEST_ROWS = 10
-_DIGEST_ROWS = 10_000  # that are looked at together
 _FALSE_DISCOVERY_RATE = 0.1
 
 
@@ -43,8 +42,8 @@ class AnomaliesFound:
         of the rows of this table are too low: use `scores`.
     index : pandas Index or None
         The index of the table, if it has one.
-    digest : bytes
-        Of the cells of the table, to tell whether it is given again.
+    fingerprint : str
+        Of the whole table, to tell whether it is given again.
     """
 
     scores: NDArray[np.float64]
@@ -52,7 +51,7 @@ class AnomaliesFound:
     suspects: NDArray[np.bool_]
     detector: DiffInt
     index: Any = None
-    digest: bytes = b""
+    fingerprint: str = ""
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -112,7 +111,7 @@ class AnomaliesFound:
                 f"X has {counted(len(table), 'row')}, but {len(self.scores):,} were searched; pass "
                 "the same table"
             )
-        if self.digest and _digest(table) != self.digest:
+        if self.fingerprint and full_fingerprint(table) != self.fingerprint:
             raise InputError(
                 "X is not the table that was searched, or its rows stand in another order; pass "
                 "the same table"
@@ -212,15 +211,5 @@ def found_by(detector: DiffInt, X: Any, groups: Any = None) -> AnomaliesFound:
         suspects=detector.suspects_,
         detector=detector,
         index=index_of(X),
-        digest=_digest(table),
+        fingerprint=full_fingerprint(table),
     )
-
-
-def _digest(table: NDArray[Any]) -> bytes:
-    """Equal for tables with equal cells, whatever the bits of 0 and of missing cells are."""
-    found = hashlib.sha256(str(table.shape).encode())
-    for start in range(0, len(table), _DIGEST_ROWS):
-        rows = table[start : start + _DIGEST_ROWS].astype(np.float64) + 0.0
-        rows[np.isnan(rows)] = np.nan
-        found.update(np.ascontiguousarray(rows).data)
-    return found.digest()

@@ -39,6 +39,9 @@ def distinct_numbers(*values: float) -> list[str]:
     return [repr(float(value)) for value in values]
 
 
+FINEST_MOMENT = "ms"  # unit of the times that a model reads
+
+
 def moment_text(start: str, days: float, unit: str = "D") -> str:
     """``2013-12-30``: a number of days after the start.
 
@@ -50,7 +53,18 @@ def moment_text(start: str, days: float, unit: str = "D") -> str:
     return str(moment.astype(f"datetime64[{unit}]")).replace("T", " ")
 
 
-MOMENT_UNITS = ("D", "m", "s", "ms")
+def moments_beside(start: str, lower: float, upper: float, *values: float) -> list[str]:
+    """`beside_range` of days after the start: the coarsest unit that shows which are inside."""
+    texts: list[str] = []
+    for unit in ("D", "m", "s", FINEST_MOMENT):
+        texts = [moment_text(start, days, unit) for days in (lower, upper, *values)]
+        low, up, *shown = texts
+        if (low == up) == (lower == upper) and all(
+            math.isnan(value) or (text < low, text > up) == (value < lower, value > upper)
+            for text, value in zip(shown, values, strict=True)
+        ):
+            break
+    return texts
 
 
 def percent(share: float) -> str:
@@ -144,14 +158,15 @@ def beside_range(lower: float, upper: float, *values: float, exact: int = 3) -> 
     They have enough digits to show which values are inside. exact: ends with so few digits are not
     rounded.
     """
+    short_low, short_up = number(lower, exact), number(upper, exact)
     for digits in range(3, _MOST_DIGITS + 1):
         ends = [number(lower, digits), number(upper, digits)]
         if lower != upper:
             ends = [rounded_down(lower, digits), rounded_up(upper, digits)]
-        whole = [number(lower, exact), number(upper, exact)]
-        for place, end in enumerate((lower, upper)):
-            if _parsed(whole[place]) == end:
-                ends[place] = whole[place]
+        if _parsed(short_low) == lower:
+            ends[0] = short_low
+        if _parsed(short_up) == upper:
+            ends[1] = short_up
         texts = [number(value, digits) for value in values]
         low, up = map(_parsed, ends)
         if (low == up) == (lower == upper) and all(

@@ -61,13 +61,12 @@ class Kinds:
 
     def positions(self, features: Sequence[str]) -> list[int]:
         """Which of the features are the positions of times in the span of the training times."""
-        names = {time.features(name)[-1] for name, time in self.times.items()}
-        return [j for j, feature in enumerate(features) if feature in names]
+        return list(self.starts(features))
 
     def starts(self, features: Sequence[str]) -> dict[int, str]:
         """Of the `positions` of times, the days from which they are counted."""
         starts = {time.features(name)[-1]: time.start for name, time in self.times.items()}
-        return {j: starts[features[j]] for j in self.positions(features)}
+        return {j: starts[name] for j, name in enumerate(features) if name in starts}
 
     def calendar_pairs(self, features: Sequence[str]) -> list[tuple[int, int]]:
         """The positions of times, each with the hour, weekday and month of the same times.

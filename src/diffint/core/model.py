@@ -265,7 +265,7 @@ class FittedModel:
         """The features that are categories, with their values."""
         return self.kinds.categories
 
-    @property
+    @cached_property
     def starts(self) -> Mapping[int, str]:
         """The features that are days of times, with the day from which they are counted."""
         return self.kinds.starts(self.feature_names)

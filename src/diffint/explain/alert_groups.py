@@ -54,6 +54,10 @@ class Break(NamedTuple):
     value: float
     text: str = ""
 
+    def is_alike(self, other: Break) -> bool:
+        """Whether both are too low, or both too high, in the same feature."""
+        return self.side != 0 and (self.feature, self.side) == (other.feature, other.side)
+
 
 @dataclass(frozen=True, eq=False)
 class AlertGroup(Immutable):
@@ -182,7 +186,7 @@ def group_alerts(why: LocalExplanation) -> AlertGroups:
 
 def _place(why: LocalExplanation, row: int) -> tuple[Any, ...]:
     """Orders rows by falling score, and rows with the same score by their values."""
-    texts = [why.new_texts.get((row, j), "") for j in range(len(why.feature_names))]
+    texts = [why.new_texts.get((row, j), "") for j in (*why.categories, *why.starts)]
     return -why.score[row], np.nan_to_num(why.value[row], nan=np.inf).tolist(), texts, row
 
 
@@ -240,11 +244,13 @@ def break_of(why: LocalExplanation, reason: Reason) -> Break:
         return Break(j, "value", 0, reason.value)
     if reason.kind is Kind.CLASH:
         return Break(j, "contradicts", 0, np.nan)
-    reach = _FAR * (reason.upper - reason.lower)
-    far = not reason.lower - reach <= reason.value <= reason.upper + reach
     kind = "beside" if reason.conditions or reason.kind is Kind.PATTERN else "range"
-    far = reason.kind is Kind.BEYOND and far
-    return Break(j, "far" if far else kind, reason.side, np.nan)
+    reach = _FAR * (reason.upper - reason.lower)
+    if reason.kind is Kind.BEYOND and not (
+        reason.lower - reach <= reason.value <= reason.upper + reach
+    ):
+        kind = "far"
+    return Break(j, kind, reason.side, np.nan)
 
 
 def _shared(counts: Counter[float]) -> set[float]:
@@ -309,9 +315,10 @@ def _without_small_groups(
     found = dict(keys)
     for row, own in keys.items():
         if size[own] < _SMALL:
-            ways = {each[:1] + each[2:3] for each in breaks[row][:1] if each.side}
             alike = [key for key in large if not key.isdisjoint(breaks[row])] or [
-                key for key in large if any(each[:1] + each[2:3] in ways for each in key)
+                key
+                for key in large
+                if any(first.is_alike(each) for first in breaks[row][:1] for each in key)
             ]
             found[row] = max(alike, key=lambda key: (size[key], str(sorted(key))), default=own)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class PatternSet(Immutable):
         """The features that are categories, with their values."""
         return self.kinds.categories
 
-    @property
+    @cached_property
     def starts(self) -> Mapping[int, str]:
         """The features that are days of times, with the day from which they are counted."""
         return self.kinds.starts(self.feature_names)

@@ -133,6 +133,7 @@ def find_reasons(why: LocalExplanation, row: int, most: int) -> tuple[Reason, ..
             reason = _compared(why, row, j, by)
             if is_first and (reason is None or reason.weak):
                 reason = _sharper(reason, _compared(why, row, j, by_doubted))
+            # A category that has no reason leaves this to the next value: it has no range.
             is_first = is_first and reason is None and j in why.categories
             # The text of a flagged row without a reason names the most doubted value, which is
             # wrong more often than another one next to its range.
@@ -346,10 +347,8 @@ def _clash(why: LocalExplanation, row: int, j: int, by: _Comparison) -> Reason |
         expected = _named_if_other(why, row, j, by)
     else:
         # Others with nearly this value may only happen to be beyond the end of a bin.
-        expected, near = (
-            _fitting_if_other(why, row, j, by),
-            _near(why, row, j, found.near_value[row]),
-        )
+        expected = _fitting_if_other(why, row, j, by)
+        near = _near(why, row, j, found.near_value[row])
         if np.isnan(expected) or near.lower <= expected <= near.upper:
             return None
     return Reason(

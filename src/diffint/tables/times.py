@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
-from ..core.formatting import MOMENT_UNITS, moment_text
+from ..core.formatting import moments_beside
 from ..core.kinds import CYCLES, TimeColumn
 
 Array = NDArray[np.float64]
@@ -100,13 +100,9 @@ def beyond_training(frame: Any, times: Mapping[str, TimeColumn]) -> dict[str, di
 
 
 def _text_beyond(days: float, time: TimeColumn) -> str:
-    """A time, with the parts that tell it from the first and the last training time."""
-    text = ""
-    for unit in MOMENT_UNITS:
-        text, *ends = (moment_text(time.start, one, unit) for one in (days, 0.0, time.days))
-        if text not in ends:
-            break
-    return text
+    """A time, with the parts that tell it from the first or last training time."""
+    end = 0.0 if days < 0 else time.days
+    return moments_beside(time.start, end, end, days)[2]
 
 
 def _is_inside(days: Array, time: TimeColumn) -> NDArray[np.bool_]:

@@ -83,7 +83,7 @@ def _break_name(why: LocalExplanation, rows: NDArray[np.intp], each: Break) -> s
     way = {-1: f"too {low_end}", 1: f"too {high_end}", 0: "unusual"}[each.side]
     way = {"far": f"far {way}", "beside": f"{way} for its row"}.get(each.kind, way)
     found = [r for row in rows.tolist() for r in why.reasons_of(row) if r.feature == j]
-    own = [r.value for r in found if break_of(why, r)[1:3] == each[1:3]]
+    own = [r.value for r in found if break_of(why, r).kind == each.kind and r.side == each.side]
     if not own:
         return f"{name} {way}"
     low, high = min(own), max(own)

@@ -122,17 +122,12 @@ def brief_reason(why: LocalExplanation, row: int, found: Reason) -> str:
     return f"{shown}, not {_range(why, found)}{where}"
 
 
-def conditions_text(why: LocalExplanation, row: int, found: Reason) -> str:
-    """The conditions of a reason: ``carat 2.5–3.1 and cut = Ideal``; empty if there are none."""
-    return " and ".join(_condition(why, row, c) for c in found.conditions)
+def conditions_text(why: LocalExplanation, row: int, found: Reason, with_own: bool = False) -> str:
+    """The conditions of a reason: ``carat 2.5–3.1 and cut = Ideal``; empty if there are none.
 
-
-def _conditions_with_values(why: LocalExplanation, row: int, found: Reason) -> str:
-    """The same with the row's own values: ``carat 2.5–3.1 (here 2.8) and cut = Ideal``"""
-    return " and ".join(
-        _condition(why, row, c) + ("" if c.lower == c.upper else f" (here {_own(why, row, c)})")
-        for c in found.conditions
-    )
+    with_own: with the row's own values, ``carat 2.5–3.1 (here 2.8)``
+    """
+    return " and ".join(_condition(why, row, c, with_own) for c in found.conditions)
 
 
 def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
@@ -141,7 +136,7 @@ def _sentence(why: LocalExplanation, row: int, found: Reason) -> str:
 
 def claim(why: LocalExplanation, row: int, found: Reason) -> str:
     """What is said of the value, after the name of its feature."""
-    j, alike = found.feature, _conditions_with_values(why, row, found)
+    j, alike = found.feature, conditions_text(why, row, found, with_own=True)
     if found.kind is Kind.MISSING:
         return f"is missing, {_others_missing(why, j)}"
     shown = f"= {_value(why, row, j, found)}"
@@ -242,11 +237,8 @@ def _instead(why: LocalExplanation, row: int, found: Reason) -> str:
     fits, also = _fits(why, found), wrong_instead(why, row, found)
     if also is None:
         return fits
-    return (
-        f"{fits}, unless {name_of(why, also)} is wrong"
-        if fits
-        else (f"; or {name_of(why, also)} is wrong")
-    )
+    start = f"{fits}, unless" if fits else "; or"
+    return f"{start} {name_of(why, also)} is wrong"
 
 
 def _digits_of(value: float) -> int:
@@ -269,36 +261,26 @@ def _value(why: LocalExplanation, row: int, j: int, found: Reason | None = None)
     return texts_beside(why, j, *ends, why.value[row, j])[2]
 
 
-def _condition(why: LocalExplanation, row: int, condition: Condition) -> str:
-    """``carat 2.5–3.1``, ``cut = Ideal``"""
+def _condition(why: LocalExplanation, row: int, condition: Condition, with_own: bool) -> str:
+    """``carat 2.5–3.1``, ``carat 2.5–3.1 (here 2.8)``, ``cut = Ideal``"""
     j, lower, upper = condition
     name = name_of(why, j)
     if j in why.categories:
-        return f"{name} = {_own(why, row, condition)}"
+        return f"{name} = {shown_name(str(why.value_text(row, j)))}"
     if lower == upper:
         return f"{name} = {text_of(why, j, lower)}"
-    low, up, _ = texts_beside(why, j, lower, upper, why.value[row, j])
-    return f"{name} {span_text(why, j, lower, upper, low, up)}"
+    low, up, own = texts_beside(why, j, lower, upper, why.value[row, j])
+    return f"{name} {span_text(why, j, lower, upper, low, up)}{f' (here {own})' * with_own}"
 
 
 def _near_values(why: LocalExplanation, near: Condition) -> str:
     """``34–45``, ``34 or more`` if no training row has more than 45"""
     low, up = texts_beside(why, near.feature, near.lower, near.upper)
-    to_smallest, to_largest = (
-        near.lower <= why.smallest[near.feature],
-        near.upper >= why.largest[near.feature],
-    )
+    to_smallest = near.lower <= why.smallest[near.feature]
+    to_largest = near.upper >= why.largest[near.feature]
     if near.lower < near.upper and to_smallest != to_largest:
         return f"{up} or less" if to_smallest else f"{low} or more"
     return span_text(why, near.feature, near.lower, near.upper, low, up)
-
-
-def _own(why: LocalExplanation, row: int, condition: Condition) -> str:
-    """The row's value of the feature of a condition."""
-    j = condition.feature
-    if j in why.categories:
-        return shown_name(str(why.value_text(row, j)))
-    return texts_beside(why, j, condition.lower, condition.upper, why.value[row, j])[2]
 
 
 def _no_single_value(why: LocalExplanation, row: int) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
-
-from ...core.formatting import MOMENT_UNITS, beside_range, exact_number, moment_text, shown_name
+from ...core.formatting import (
+    FINEST_MOMENT,
+    beside_range,
+    exact_number,
+    moment_text,
+    moments_beside,
+    shown_name,
+)
 from .ranges import range_text
 
 
@@ -35,18 +40,9 @@ def texts_beside(
     features: Features, j: int, lower: float, upper: float, *values: float, exact: int = 3
 ) -> list[str]:
     """The ends of a range, and values, with as many digits as tell which are inside."""
-    if j not in features.starts:
-        return beside_range(lower, upper, *values, exact=exact)
-    texts: list[str] = []
-    for unit in MOMENT_UNITS:
-        texts = [moment_text(features.starts[j], value, unit) for value in (lower, upper, *values)]
-        low, up, *shown = texts
-        if (low == up) == (lower == upper) and all(
-            np.isnan(value) or (text < low, text > up) == (value < lower, value > upper)
-            for text, value in zip(shown, values, strict=True)
-        ):
-            break
-    return texts
+    if j in features.starts:
+        return moments_beside(features.starts[j], lower, upper, *values)
+    return beside_range(lower, upper, *values, exact=exact)
 
 
 def text_of(features: Features, j: int, value: float, *others: float) -> str:
@@ -58,7 +54,7 @@ def exact_text(features: Features, j: int, value: float) -> str:
     """A value with all its digits."""
     if j not in features.starts:
         return exact_number(value)
-    text = moment_text(features.starts[j], value, MOMENT_UNITS[-1])
+    text = moment_text(features.starts[j], value, FINEST_MOMENT)
     for nothing in (".000", ":00", " 00:00"):
         if not text.endswith(nothing):
             break
