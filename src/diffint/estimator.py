@@ -26,6 +26,7 @@ from .decide import thresholds
 from .engine.devices import resolve_device
 from .fitted_detector import file_of
 from .moving_detector import MovingDetector
+from .tables.categories import warn_of_words
 from .tables.frames import (
     check_training_values,
     find_kinds,
@@ -39,6 +40,8 @@ from .tables.row_marks import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .core.kinds import Kinds
     from .core.model import FittedModel
     from .fit.task import Split
@@ -118,6 +121,7 @@ array([ 1, -1])
         importance: str = RECOMMENDED.importance,
         calibration: str = RECOMMENDED.calibration,
         suspected_share: float | str = RECOMMENDED.suspected_share,
+        missing_words: Sequence[str] = RECOMMENDED.missing_words,
         categories: Any = RUN_SETTINGS["categories"].default,
         confidence: float | None = RUN_SETTINGS["confidence"].default,
         false_positive_rate: float = RUN_SETTINGS["false_positive_rate"].default,
@@ -147,6 +151,7 @@ array([ 1, -1])
         self.importance = importance
         self.calibration = calibration
         self.suspected_share = suspected_share
+        self.missing_words = missing_words
         self.categories = categories
         self.confidence = confidence
         self.false_positive_rate = false_positive_rate
@@ -229,6 +234,7 @@ array([ 1, -1])
         X, parted = read_segments(X, segments)
         kinds = find_kinds(X if more is None else _joined(X, more), self.categories)
         table = read_table(self, X, reset=True, kinds=kinds)
+        warn_of_words(config.missing_words, table, kinds.features(names_of(self)), kinds.categories)
         if more is not None:
             more = read_table(self, more, reset=False, kinds=kinds).astype(np.float64)
             more[:, list(kinds.categories)] = np.nan

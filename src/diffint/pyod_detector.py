@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ decision_scores_, threshold_, labels_
         importance: str = RECOMMENDED.importance,
         categories: Any = RUN_SETTINGS["categories"].default,
         suspected_share: float | str = RECOMMENDED.suspected_share,
+        missing_words: Sequence[str] = RECOMMENDED.missing_words,
         device: str = RUN_SETTINGS["device"].default,
         random_state: Any = RUN_SETTINGS["random_state"].default,
         n_jobs: int | None = RUN_SETTINGS["n_jobs"].default,
@@ -116,6 +117,7 @@ decision_scores_, threshold_, labels_
         self.importance = importance
         self.categories = categories
         self.suspected_share = suspected_share
+        self.missing_words = missing_words
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -121,7 +121,7 @@ class TestOtherFiles:
             with pytest.raises(ModelFileError):
                 DiffInt.load(saved)
 
-    @pytest.mark.parametrize(("version", "remedy"), [(3, "fit the model again"), (6, "upgrade")])
+    @pytest.mark.parametrize(("version", "remedy"), [(3, "fit the model again"), (7, "upgrade")])
     def test_other_versions(self, tmp_path, version, remedy):
         metadata = {"diffint_format": str(version), "diffint_model": "{}"}
         (tmp_path / "m").write_bytes(save({"a": np.ones(3)}, metadata))

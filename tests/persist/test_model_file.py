@@ -11,6 +11,7 @@ import pytest
 from benchmarks.attacks.forged_files import ModelFile, sealed
 
 from diffint import DiffInt, InputError, ModelFileError
+from diffint.core.config import MISSING_WORDS
 from diffint.tables.atomic_write import atomic_write
 
 from ..conftest import QUICK
@@ -105,6 +106,10 @@ class TestInvalidFiles:
             lambda m: m["settings"].update(id_column="\ud800"),
             lambda m: m["settings"].update(id_column=1),
             lambda m: m["settings"].update(named=1),
+            lambda m: m["config"].update(missing_words="NA"),
+            lambda m: m["config"].update(missing_words=[1]),
+            lambda m: m["config"].update(missing_words=["\ud800"]),
+            lambda m: m["config"].update(missing_words=["x"] * 1_001),
             lambda m: m["training"].update(epochs=0),
             lambda m: m["training"].update(n_rows=0),
             lambda m: m["training"].update(seconds=float("nan")),
@@ -207,7 +212,7 @@ class TestWriting:
         assert saved.stat().st_size > 0
 
 
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("version", [4, 5, 6])
 def test_files_of_every_version_can_be_read(version):
     """Written once by `python -m tests.golden`; never regenerated."""
     detector = DiffInt.load(GOLDEN / f"model-v{version}.diffint")
@@ -218,3 +223,4 @@ def test_files_of_every_version_can_be_read(version):
         detector.anomaly_score(frame), expected["scores"], rtol=1e-5, atol=1e-7
     )
     assert list(detector.feature_names_in_) == names
+    assert detector.missing_words == (() if version >= 6 else MISSING_WORDS)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..core.config import MISSING_WORDS
+
 READING, COLUMNS, TRAINING = "Reading the table", "Columns", "Training"
 KINDS = "csv, tsv, parquet, arrow or xlsx"
 
@@ -62,6 +64,16 @@ Decimal = Annotated[
 Encoding = Annotated[
     str,
     typer.Option(metavar="NAME", help="Encoding of text files.", rich_help_panel=READING),
+]
+MissingWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORD,…",
+        help="Words that stand for a missing cell in text files and workbooks, here and whenever "
+        f"the model reads one. Default: {', '.join(MISSING_WORDS)}; none if TABLE is Parquet or "
+        "Arrow/Feather.",
+        rich_help_panel=READING,
+    ),
 ]
 Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 uses all cores.")]
 Seed = Annotated[

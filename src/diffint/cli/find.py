@@ -20,7 +20,7 @@ from ..tables.files.writing import table_writer
 from ..tables.inputs import ignored_columns
 from . import arguments
 from .columns import choose_features, unused_columns
-from .fit import TrainingRows, other_columns, read_training_rows, suspected_share_of
+from .fit import TrainingRows, other_columns, read_training_rows, suspected_share_of, words_of
 from .loading import columns_to_show
 from .output import say
 from .report import MOST_SHOWN, filled_columns
@@ -78,6 +78,7 @@ def find(
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
+    missing_words: arguments.MissingWords = None,
 ) -> None:
     """Find the odd rows of a table: it is all there is, with no clean table to learn from.
 
@@ -107,7 +108,8 @@ def find(
                 "rename it"
             )
         shown = [] if report is None else columns_to_show(file, chosen.features, id_column)
-        rows = read_training_rows(file, chosen, None, group, id_column, numeric_only, shown)
+        words = words_of(file, missing_words)
+        rows = read_training_rows(file, chosen, None, group, id_column, numeric_only, words, shown)
         unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
     frame = rows.frame
     settings: dict[str, Any] = {} if epochs is None else {"epochs": arguments.whole_or_word(epochs)}
@@ -119,6 +121,7 @@ def find(
         device=device,
         n_jobs=jobs,
         verbose=1,
+        missing_words=words,
         **settings,
     )
     found.detector.id_column_ = id_column

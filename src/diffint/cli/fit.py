@@ -12,8 +12,8 @@ import pyarrow
 import typer
 from numpy.typing import NDArray
 
-from ..core.checks import check_real
-from ..core.config import PRESETS, SETTINGS, Config
+from ..core.checks import check_real, check_words
+from ..core.config import MISSING_WORDS, PRESETS, SETTINGS, Config
 from ..core.errors import InputError
 from ..core.flag_rule import FlagRule
 from ..core.formatting import counted, listed, number, shown_name
@@ -21,6 +21,7 @@ from ..core.scaling import SCALERS
 from ..decide.thresholds import guarantee
 from ..show.wording.learned import features_text, stored_rows
 from ..tables.atomic_write import check_not_an_input, check_writable
+from ..tables.files.names import split_names
 from ..tables.files.reading import ReadingOptions, TableFile, open_table
 from . import arguments
 from .columns import Choice, check_columns, choose_features, unused_columns
@@ -142,6 +143,7 @@ def fit(
     separator: arguments.Separator = None,
     decimal: arguments.Decimal = ".",
     encoding: arguments.Encoding = "utf-8",
+    missing_words: arguments.MissingWords = None,
 ) -> None:
     """Learn what normal rows look like, and write a model file.
 
@@ -181,8 +183,10 @@ def fit(
         marked = None if label is None else Label(label, file)
         others = other_columns(file, marked, id_column, group, segment)
         chosen = choose_features(file, columns, ignore, categories, others)
+        detector.missing_words = words_of(file, missing_words)
         rows = read_training_rows(
-            file, chosen, marked, group, id_column, numeric_only, segment=segment
+            *(file, chosen, marked, group, id_column, numeric_only, detector.missing_words),
+            segment=segment,
         )
         unused = chosen.unused | dict.fromkeys(rows.not_numeric, "not numeric")
     frame = rows.frame
@@ -280,6 +284,15 @@ def other_columns(
     return others if label is None else others | {label.column: "the label"}
 
 
+def words_of(file: TableFile, given: Sequence[str] | None) -> Sequence[str]:
+    """The words of --missing-words; by default the usual ones for a file without types."""
+    if given is None:
+        return file.missing_words(MISSING_WORDS)
+    return check_words(
+        "--missing-words", [word for text in given for word in split_names(text, ())]
+    )
+
+
 def suspected_share_of(text: str) -> float | str:
     """The value of --suspected-share; text that is no number is checked with the other settings."""
     try:
@@ -309,16 +322,18 @@ def read_training_rows(
     group: str | None,
     id_column: str | None,
     numeric_only: bool,
+    words: Sequence[str],
     shown: Sequence[str] = (),
     segment: str | None = None,
     numbers: Sequence[str] = (),
 ) -> TrainingRows:
     """All rows of a file, which of them are known anomalies, their groups, segments and ids.
 
-    shown: more columns to read, to show them; numbers: columns that a model has as numbers
+    words: that stand for missing cells; shown: more columns to read, to show them; numbers: columns
+    that a model has as numbers
     """
     others_shown: dict[str, list[Any]] = {name: [] for name in shown}
-    columns = TrainingColumns(file, *chosen[:2], numbers)
+    columns = TrainingColumns(file, *chosen[:2], words, numbers)
     marks, groups, ids = [], [], []
     segments: list[NDArray[Any]] = []
     special = dict.fromkeys((None if label is None else label.column, group, segment, id_column))

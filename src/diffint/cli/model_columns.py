@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.formatting import shown_name
-from ..tables.files.number_parsing import NotNumbers, NotNumeric, are_numbers, as_numbers
+from ..tables.files.number_parsing import (
+    MISSING,
+    NotNumbers,
+    NotNumeric,
+    are_numbers,
+    as_numbers,
+    as_times,
+    is_text,
+)
 from ..tables.files.reading import TableFile
 from ..tables.inputs import input_columns
 from .columns import check_columns
@@ -27,6 +35,7 @@ class ModelColumns:
         self.needed = [name for name, kind in self._kinds.items() if kind != "unused"]
         check_columns(file, self.needed, "the model needs")
         model, decimal = detector.model_, file.options.decimal
+        self._words = file.missing_words(model.config.missing_words)
         # Categories of which no value is a number, until a batch has text in them too.
         self._never_numbers = {
             model.feature_names[j]
@@ -40,7 +49,7 @@ class ModelColumns:
         first: number of rows before the batch. The cells are pyarrow arrays (rows,).
         """
         numbers = [name for name, kind in self._kinds.items() if kind == "number"]
-        matrix = self._file.numbers(batch, numbers, first)
+        matrix = self._file.numbers(batch, numbers, first, self._words)
         if len(numbers) == len(self._kinds):
             return matrix, {}
         import pandas
@@ -50,16 +59,22 @@ class ModelColumns:
         for name, kind in self._kinds.items():
             if kind == "cells":
                 self._check_kind(batch, name)
-                cells[name] = self._file.cells(batch, name)
+                cells[name] = self._cells(batch, name)
                 columns[name] = cells[name].to_pandas()
             elif kind == "unused":
                 columns[name] = pandas.Series([None] * batch.num_rows, dtype=object)
         frame = pandas.DataFrame({name: columns[name] for name in self._kinds}, copy=False)
         return self._detector._read(frame), cells
 
+    def _cells(self, batch: Any, name: str) -> Any:
+        if name in self._detector.model_.kinds.times:
+            return as_times(self._file.cells(batch, name, (*MISSING, *self._words)))
+        return self._file.cells(batch, name, self._words)
+
     def _check_kind(self, batch: Any, name: str) -> None:
         """Raise an error if a category whose values are all texts has numbers now."""
-        if name not in self._never_numbers:
+        as_text = self._file.format.has_types and is_text(batch.column(name).type)
+        if as_text or name not in self._never_numbers:
             return
         try:
             numbers = as_numbers(batch.column(name), self._file.options.decimal)

@@ -91,6 +91,7 @@ def refresh(
             group,
             None,
             False,
+            fitted.config.missing_words,
             segment=segment,
             numbers=[name for name, how in kinds.items() if how == "number"],
         )

@@ -130,7 +130,7 @@ def score(
         guarded = ("reasons", name, *keep) if escape_formulas else ("reasons",)
         with table_writer(output, schema, output_kind, guarded) as write:
             for batch in _chosen(all_batches, top, flagged_only):
-                columns = _columns(detector, batch, reasons, top is not None, form.for_people)
+                columns = _columns(detector, batch, reasons, top is not None, not form.has_types)
                 write(pyarrow.record_batch(columns, schema=schema))
     say(summary.text(output), err=True)
 

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..tables.files.names import option_value
-from ..tables.files.number_parsing import NotNumeric, as_texts, is_time
-from ..tables.files.parsing import UnusableColumn, cells, is_column_of_text
+from ..tables.files.number_parsing import (
+    MISSING,
+    NotNumeric,
+    as_cells,
+    as_times,
+    is_text,
+    is_time,
+)
+from ..tables.files.parsing import UnusableColumn, is_column_of_text
 from ..tables.files.reading import TableFile
+from ..tables.times import find_times
 
 if TYPE_CHECKING:
     import pandas
@@ -35,19 +43,24 @@ class TrainingColumns:
         file: TableFile,
         columns: Sequence[str],
         categories: Collection[str],
+        words: Sequence[str] = (),
         numbers: Collection[str] = (),
     ) -> None:
         """Begin without rows.
 
-        categories: the columns that are text also if they have numbers; numbers: those that a model
-        has as numbers, so that any other cell in them is an error
+        categories: the columns that are text also if they have numbers; words: that stand for
+        missing cells if the file has no types; numbers: the columns that a model has as numbers, so
+        that any other cell in them is an error
         """
+        self._words = file.missing_words(words)
         self._numbers = set(numbers)
         self._file, self._columns, self._categories = file, list(columns), set(categories)
         self._parts: list[tuple[list[str], NDArray[np.float64]]] = []
-        self._n_rows = 0
-        # Columns that are not numbers: the rows before their first part, and the parts.
-        self._others: dict[str, tuple[int, list[Any]]] = {name: (0, []) for name in categories}
+        # The cells of columns that are not numbers, and of those that have had no number yet.
+        self._others: dict[str, list[Any]] = {name: [] for name in categories}
+        self._blank: dict[str, list[Any]] = {
+            name: [] for name in columns if name not in self._categories | self._numbers
+        }
         self._first_wrong: dict[str, UnusableColumn] = {}
         self._unusable: dict[str, UnusableColumn] = {}
 
@@ -56,36 +69,34 @@ class TrainingColumns:
         columns = [c for c in self._columns if c not in self._unusable and c not in self._others]
         for name in columns:
             if is_time(batch.column(name).type):
-                self._others[name] = first, []
+                self._others[name] = self._blank.pop(name, [])
         columns = [name for name in columns if name not in self._others]
-        values, wrong = self._file.parsed(batch, columns, first)
+        values, wrong = self._file.parsed(batch, columns, first, self._words)
         needed = [column for column in wrong if column.name in self._numbers]
         if needed:
             raise self._file.not_numbers(needed)
         for column in wrong:
-            if column.kind in ("text", "cells") and not self._had_numbers(column.name):
-                self._others[column.name] = first, []
+            if column.kind in ("text", "cells") and column.name in self._blank:
+                self._others[column.name] = self._blank.pop(column.name)
                 self._first_wrong[column.name] = column
             else:
                 if column.kind == "text":
                     column = replace(column, kind="cells")
                 self._unusable[column.name] = column
         self._parts.append((columns, values))
-        for name, (_, parts) in self._others.items():
+        for j, name in enumerate(columns):
+            if not (is_text(batch.column(name).type) and np.isnan(values[:, j]).all()):
+                self._blank.pop(name, None)
+        for name, parts in (self._others | self._blank).items():
             try:
-                is_named = name in self._categories
-                part = (as_texts if is_named else cells)(batch.column(name))
+                part = as_cells(batch.column(name), self._words)
             except NotNumeric as kind:
                 self._unusable[name] = UnusableColumn(name, "type", first, str(kind)[:40])
             else:
-                parts.append(part if is_time(part.type) else part.dictionary_encode())
-        self._n_rows = first + batch.num_rows
-
-    def _had_numbers(self, name: str) -> bool:
-        """Whether a column that was usable until now has had any value."""
-        return any(
-            not np.isnan(values[:, columns.index(name)]).all() for columns, values in self._parts
-        )
+                if name not in self._categories and is_time(part.type):
+                    parts.append(as_times(part))
+                else:
+                    parts.append(part.dictionary_encode())
 
     def frame(self, numeric_only: bool) -> tuple[pandas.DataFrame, list[str]]:
         """The table: columns of float64, of texts (object, None where missing), or of datetime64.
@@ -96,7 +107,13 @@ class TrainingColumns:
         """
         import pandas
 
-        others = {name: self._joined(name) for name in self._others if name not in self._unusable}
+        # Cells that are no numbers, but not missing either, are texts.
+        blank = {name: parts for name, parts in self._blank.items() if _have_values(parts)}
+        others = {
+            name: pyarrow.chunked_array(parts).unify_dictionaries().combine_chunks()
+            for name, parts in (self._others | blank).items()
+            if name not in self._unusable
+        }
         for name, column in self._first_wrong.items():
             if name in others and (not self._is_text(others[name]) or self._file.hint()):
                 # With a hint, several columns were read as one.
@@ -126,12 +143,6 @@ class TrainingColumns:
             return not self._unusable[name].of_numbers
         return name in others and name not in self._categories
 
-    def _joined(self, name: str) -> Any:
-        """A column that is not numbers, as one pyarrow array (rows,)."""
-        n_before, parts = self._others[name]
-        nothing = pyarrow.nulls(n_before, parts[0].type)
-        return pyarrow.chunked_array([nothing, *parts]).unify_dictionaries().combine_chunks()
-
     def _is_text(self, column: Any) -> bool:
         texts = column.dictionary.to_pylist()
         return is_column_of_text(
@@ -146,9 +157,13 @@ class TrainingColumns:
         """A column that is not numbers, for pandas."""
         import pandas
 
-        if is_time(column.type):
+        if not pyarrow.types.is_dictionary(column.type):
             return column.to_pandas()
         different = np.array([*column.dictionary.to_pylist(), None], dtype=object)
+        if name not in self._categories:
+            usual = np.array([str(cell).lower() in MISSING for cell in different])
+            if usual[:-1].any() and find_times(pandas.DataFrame({name: different[~usual]})):
+                different[usual] = None  # beside times, these words can only mean missing cells
         texts = pandas.Series(different[_places(column)], dtype=object)
         return texts.astype("category") if name in self._categories else texts
 
@@ -180,6 +195,11 @@ class TrainingColumns:
         *others, last = remedies
         text += f"; {', '.join(others)}, or {last}" if others else f"; {last}"
         return text + file.hint(unusable)
+
+
+def _have_values(parts: list[Any]) -> bool:
+    """Whether any cell is not missing. parts: pyarrow arrays (rows,)"""
+    return any(part.null_count < len(part) for part in parts)
 
 
 def _places(column: Any) -> NDArray[np.int64]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from typing import Any
 
 import numpy as np
 
 from .errors import InputError
 from .formatting import counted
+
+_MOST_WORDS, _LONGEST_WORD = 1_000, 100
 
 
 def check_index(value: object, count: int, thing: str, where: str) -> int:
@@ -85,6 +88,23 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
     return str(value)
+
+
+def check_words(name: str, value: object) -> tuple[str, ...]:
+    """Words in a list, each once, without spaces around them; an empty one is none."""
+    words: list[Any] = list(value) if isinstance(value, list | tuple) else [None]
+    if len(words) > _MOST_WORDS or not all(map(_is_word, words)):
+        raise InputError(
+            f"{name}={ascii(value)[:40]} must be a list of at most {_MOST_WORDS:,} texts, each of "
+            f"at most {_LONGEST_WORD} characters"
+        )
+    return tuple(dict.fromkeys(str(word.strip()) for word in words if word.strip()))
+
+
+def _is_word(word: object) -> bool:
+    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
+        return False
+    return word == word.encode(errors="replace").decode()  # else it is not valid Unicode
 
 
 def resolve_jobs(n_jobs: object) -> int:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-from .checks import check_choice, check_real, check_whole
+from .checks import check_choice, check_real, check_whole, check_words
 from .decoder import DECODERS
 from .scaling import SCALERS
 
@@ -89,6 +89,8 @@ def _share_or_auto(name: str, value: object) -> float | str:
 _TEMPERATURE = partial(check_real, at_least=1e-9, below=1e9)
 _POSITIVE = partial(check_real, above=0.0)
 _SHARE = partial(check_real, at_least=0.0, below=1.0)
+# What text files usually have in cells without a value.
+MISSING_WORDS = ("NA", "n/a", "NaN", "null", "-", "?", "#N/A", "<NA>")
 CALIBRATIONS = ("members", "holdout", "training")  # how scores are obtained
 
 
@@ -254,6 +256,17 @@ class Config:
         "scores by members that were not trained on them; 'auto' leaves out the rows that stand "
         "out clearly.",
         "Set it, or use 'auto', if the table may contain anomalies that are not marked.",
+    )
+    missing_words: tuple[str, ...] = _setting(
+        (),
+        "list of str",
+        check_words,
+        "Words that stand for a missing cell in text files and workbooks that are scored with this "
+        "model; data frames have missing values of their own.",
+        "Name them if the files that you will score have such cells. In columns of numbers and "
+        "times, the usual words (NA, null, ?, …) always do.",
+        since=6,
+        before=MISSING_WORDS,
     )
 
     def __post_init__(self) -> None:

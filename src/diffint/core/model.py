@@ -35,7 +35,7 @@ _SCORED = (
 )
 _CONSTANT_HALF_WIDTH = np.float32(0.5)  # other values are at least 1 away, scaled
 # Settings that change neither scores nor thresholds: certificates hold whatever they are.
-_NOT_SCORED = frozenset({"importance"})
+_NOT_SCORED = frozenset({"importance", "missing_words"})
 _NO_ROWS = np.empty(0)
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..core.errors import ModelFileError
 from ..tables.atomic_write import atomic_file
 
-FORMAT_VERSION, OLDEST_VERSION = 5, 4  # that are written, and still read
+FORMAT_VERSION, OLDEST_VERSION = 6, 4  # that are written, and still read
 _FORMAT_KEY, _CHECKSUM_KEY, _TEXT_KEY = "diffint_format", "diffint_checksum", "diffint_model"
 _DTYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "BOOL": "|b1", "U8": "|u1"}
 _LONGEST_HEADER = 2**20  # bytes; the number of arrays does not depend on the model

@@ -9,6 +9,7 @@ which knows the rows that may decide it (`fit.category_positions`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IdentifierWarning, InputTypeError, warn
+from ..core.errors import IdentifierWarning, InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 
 # A text column with more different values than this share of its cells is like an identifier.
@@ -130,6 +131,32 @@ def _identifier_warning(columns: Mapping[str, int]) -> IdentifierWarning:
     )
 
 
+def warn_of_words(
+    words: Sequence[str], x: NDArray[Any], names: Sequence[str], categories: Mapping[int, Values]
+) -> None:
+    """Warn of cells of a training table that would be missing cells in a text file.
+
+    words: that stand for missing cells there; x: (rows, features) the table, with all values of
+    its categories; names: of the features
+    """
+    lower, shown, example = {word.lower() for word in words}, [], ""
+    for j, values in categories.items():
+        found = [code for code, value in enumerate(values) if value.lower() in lower]
+        if found:
+            cells = counted(int(np.isin(x[:, j], found).sum()), "cell")
+            which, example = listed([repr(values[code]) for code in found]), values[found[0]]
+            shown.append(f"{shown_name(names[j])} ({cells} with {which})")
+    if shown:
+        warn(
+            f"{counted(len(shown), 'column')} of text {'has' if len(shown) == 1 else 'have'} words "
+            f"that missing_words names: {listed(shown)}; in text files they will be missing cells, "
+            "but in a table with types they are values. If they mean missing cells here too, "
+            f"replace them before the fit, such as with frame.replace({{{example!r}: None}}); if "
+            "not, leave them out of missing_words",
+            InputWarning,
+        )
+
+
 def codes(column: Any, values: Values) -> NDArray[np.float64]:
     """The code of each cell of a pandas column. → (rows,) float64, NaN where missing
 
@@ -162,10 +189,9 @@ def check_like_training(column: Any, values: Values) -> None:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return not math.isnan(float(text))
     except ValueError:
         return False
-    return True
 
 
 def new_texts(

@@ -30,7 +30,7 @@ def test_cells_are_text_as_in_csv(tmp_path):
     when = datetime.datetime(2024, 5, 1)
     row = [7, 2.0, 0.1, True, None, "007", when, when.replace(hour=9), 1e300]
     path = saved(tmp_path / "t.xlsx", [[f"c{i}" for i in range(9)], row])
-    expected = ["7", "2", "0.1", "true", None, "007", "2024-05-01", "2024-05-01 09:00:00", "1e+300"]
+    expected = ["7", "2", "0.1", "True", None, "007", "2024-05-01", "2024-05-01 09:00:00", "1e+300"]
     assert list(cells(path)[0].values()) == expected
     assert cells(path, decimal=",")[0]["c2"] == "0,1"
 

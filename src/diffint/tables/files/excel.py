@@ -22,6 +22,7 @@ from .names import did_you_mean, option_value
 
 MOST_ROWS = 2**20  # of a sheet, with its header
 _BATCH_ROWS = 8_192
+_NOT_AVAILABLE = "#N/A"  # an error in Excel, also if it is typed in: a missing value
 _ROWS_AHEAD = 1_000  # in which a column without a name must have a value to be one
 _INSTALL = "needs openpyxl; install it with: pip install openpyxl"
 
@@ -130,11 +131,9 @@ class ExcelTable:
             raise InputError(f"{self._name} is a zip archive; unpack it and give the table in it")
 
     def _text(self, cell: Any) -> str | None:
-        """A cell as text, None if it is empty."""
+        """A cell as text, None if it is missing."""
         if cell is None or isinstance(cell, str):
-            return cell
-        if isinstance(cell, bool):
-            return "true" if cell else "false"
+            return None if cell == _NOT_AVAILABLE else cell
         if isinstance(cell, float):
             whole = cell.is_integer() and abs(cell) < 1e15
             return str(int(cell)) if whole else repr(cell).replace(".", self._decimal)

@@ -57,9 +57,9 @@ class Format:
         return self.kind in ("csv", "tsv")
 
     @property
-    def for_people(self) -> bool:
-        """Whether people read its numbers, rather than programs."""
-        return self.is_text or self.kind == "xlsx"
+    def has_types(self) -> bool:
+        """Whether columns have types, and cells missing values: a file for programs, not people."""
+        return self.kind in ("parquet", "arrow")
 
 
 def format_of(name: str, kind: str | None = None) -> Format:

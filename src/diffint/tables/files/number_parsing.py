@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import pyarrow
 import pyarrow.compute as compute
 from numpy.typing import NDArray
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "missing", "-", "?", "#n/a", "<na>")
+from ...core.config import MISSING_WORDS
+
+# In a column of numbers or times; in a column of text, some of them may be values like others.
+MISSING = ("", *(word.lower() for word in MISSING_WORDS), "none", "nil", "missing")
 _BOOLEANS = ("true", "false")
-_VALUES = ("none", "nil", "missing")  # in a column of text, these words may be values like others
-_MISSING_TEXTS = tuple(text for text in MISSING if text not in _VALUES)
 PLAIN_KINDS = (  # types other than text whose cells can be written as text
     pyarrow.types.is_integer,
     pyarrow.types.is_floating,
@@ -40,10 +42,10 @@ class NotNumeric(Exception):
     """Raised for a column of a type that is neither numbers nor text; its text is the type."""
 
 
-def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
+def as_numbers(column: Any, decimal: str = ".", words: Sequence[str] = ()) -> NDArray[np.float64]:
     """A pyarrow array (rows,) as float64, NaN for missing cells.
 
-    Raises `NotNumbers` or `NotNumeric`.
+    words: that stand for missing cells, beside the usual ones. Raises `NotNumbers` or `NotNumeric`.
     """
     column = _decoded(column)
     kind = column.type
@@ -55,7 +57,9 @@ def as_numbers(column: Any, decimal: str = ".") -> NDArray[np.float64]:
     if pyarrow.types.is_null(kind):
         return np.full(len(column), np.nan)
     if is_text(kind):
-        return _from_text(column.cast(pyarrow.large_string()), decimal)
+        more = [word for word in words if word.lower() not in MISSING]
+        text = compute.utf8_trim_whitespace(column.cast(pyarrow.large_string()))
+        return _from_text(_without(text, more) if more else text, decimal)
     raise NotNumeric(str(kind))
 
 
@@ -67,16 +71,25 @@ def is_text(kind: Any) -> bool:
     return any(getattr(pyarrow.types, name, lambda _: False)(kind) for name in kinds)
 
 
-def as_texts(column: Any) -> Any:
-    """A pyarrow array (rows,) as texts without spaces around them, null for missing cells.
+def as_cells(column: Any, words: Sequence[str] = ()) -> Any:
+    """A pyarrow array (rows,) of texts without spaces around them, null for missing cells.
 
-    Raises `NotNumeric` for a type whose cells cannot be written as text.
+    words: that stand for missing cells. Cells of other types stay as they are, so that they become
+    the texts that those of a data frame become. Raises `NotNumeric` for a type that has no texts.
     """
     column = _decoded(column)
-    if not (is_text(column.type) or any(is_kind(column.type) for is_kind in PLAIN_KINDS)):
+    if is_text(column.type) or pyarrow.types.is_integer(column.type):
+        text = compute.utf8_trim_whitespace(column.cast(pyarrow.large_string()))
+        return _without(text, ["", *words])
+    if not any(is_kind(column.type) for is_kind in PLAIN_KINDS):
         raise NotNumeric(str(column.type))
-    text = compute.utf8_trim_whitespace(column.cast(pyarrow.large_string()))
-    missing = compute.is_in(compute.utf8_lower(text), pyarrow.array(_MISSING_TEXTS, text.type))
+    return column
+
+
+def _without(text: Any, words: Sequence[str]) -> Any:
+    """A pyarrow array (rows,) of texts, null where they are a word, in capitals or not."""
+    lower = compute.utf8_lower(pyarrow.array(words, text.type))
+    missing = compute.is_in(compute.utf8_lower(text), lower)
     return compute.if_else(missing, pyarrow.scalar(None, text.type), text)
 
 
@@ -88,8 +101,7 @@ def is_time(kind: Any) -> bool:
 
 
 def as_times(column: Any) -> Any:
-    """A pyarrow array (rows,) of points in time as timestamps, with their time zone if any."""
-    column = _decoded(column)
+    """A pyarrow array (rows,) with dates as timestamps, and any other cells as they are."""
     if pyarrow.types.is_date(column.type):
         return column.cast(pyarrow.timestamp("ms"))
     return column
@@ -103,7 +115,7 @@ def _decoded(column: Any) -> Any:
 
 
 def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
-    text = compute.utf8_trim_whitespace(column)
+    text = column
     if decimal != ".":
         points = compute.match_substring(text, ".")
         if compute.any(points).as_py():  # a thousands separator or a decimal point: ambiguous
@@ -114,9 +126,8 @@ def _from_text(column: Any, decimal: str) -> NDArray[np.float64]:
         return _float64(text.cast(pyarrow.float64()))  # the usual case: no missing cells
     except pyarrow.ArrowInvalid:
         pass
+    text = _without(text, MISSING)
     lower = compute.utf8_lower(text)
-    missing = compute.is_in(lower, pyarrow.array(MISSING, lower.type))
-    text = compute.if_else(missing, pyarrow.scalar(None, text.type), text)
     truth = compute.is_in(lower, pyarrow.array(_BOOLEANS, lower.type))
     if compute.any(truth).as_py():
         words = compute.if_else(compute.equal(lower, "true"), "1", "0")

@@ -15,9 +15,6 @@ from .number_parsing import (
     NotNumeric,
     are_numbers,
     as_numbers,
-    as_texts,
-    as_times,
-    is_time,
 )
 
 _MOST_WRONG = 0.5  # share of cells that are not numbers in a column of numbers with errors
@@ -76,17 +73,22 @@ class UnusableColumn:
 
 
 def parsed(
-    batch: Any, columns: Sequence[str], first: int, decimal: str = "."
+    batch: Any,
+    columns: Sequence[str],
+    first: int,
+    decimal: str = ".",
+    words: Sequence[str] = (),
 ) -> tuple[NDArray[np.float64], list[UnusableColumn]]:
     """The columns of a pyarrow batch as a matrix (rows, columns), and those that are not numbers.
 
-    first: number of rows before the batch. Values of unusable columns are undefined.
+    first: number of rows before the batch; words: that stand for missing cells, beside the usual
+    ones. Values of unusable columns are undefined.
     """
     values = np.empty((batch.num_rows, len(columns)))
     unusable = []
     for j, name in enumerate(columns):
         try:
-            values[:, j] = as_numbers(batch.column(name), decimal)
+            values[:, j] = as_numbers(batch.column(name), decimal, words)
         except NotNumbers as found:
             kind: Kind = "text" if found.share > _MOST_WRONG else "cells"
             unusable.append(UnusableColumn(name, kind, first + found.row, _short(found.value)))
@@ -98,14 +100,6 @@ def parsed(
                 row = first + int(np.argmax(infinite))
                 unusable.append(UnusableColumn(name, "infinite", row, "∞"))
     return values, unusable
-
-
-def cells(column: Any) -> Any:
-    """A pyarrow array (rows,) as points in time if it has such a type, else as texts.
-
-    Raises `NotNumeric` for a type whose cells are neither.
-    """
-    return as_times(column) if is_time(column.type) else as_texts(column)
 
 
 def is_column_of_text(texts: Sequence[str], counts: NDArray[np.int64], decimal: str) -> bool:

@@ -21,9 +21,9 @@ from ...core.errors import InputError
 from ...core.formatting import counted, listed, number
 from .excel import ExcelTable
 from .formats import NAMES
-from .number_parsing import PLAIN_KINDS, NotNumeric
+from .number_parsing import PLAIN_KINDS, NotNumeric, as_cells
 from .opening import open_stream
-from .parsing import UnusableColumn, cells, parsed
+from .parsing import UnusableColumn, parsed
 from .text import TextTable
 
 BATCH_ROWS = 65_536
@@ -111,12 +111,19 @@ class TableFile:
         if first == 0:
             raise InputError(f"{self.name} has a header but no rows" + self.hint())
 
-    def numbers(self, batch: Any, columns: Sequence[str], first: int) -> NDArray[np.float64]:
+    def missing_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Those that stand for missing cells here: none if the columns of the file have types."""
+        return () if self.format.has_types else words
+
+    def numbers(
+        self, batch: Any, columns: Sequence[str], first: int, words: Sequence[str] = ()
+    ) -> NDArray[np.float64]:
         """The columns of a batch as a matrix (rows, columns); raises unless all are finite numbers.
 
-        first: number of rows before the batch.
+        first: number of rows before the batch; words: that stand for missing cells, beside the
+        usual ones.
         """
-        values, unusable = self.parsed(batch, columns, first)
+        values, unusable = self.parsed(batch, columns, first, words)
         if unusable:
             raise self.not_numbers(unusable)
         return values
@@ -133,18 +140,18 @@ class TableFile:
         )
 
     def parsed(
-        self, batch: Any, columns: Sequence[str], first: int
+        self, batch: Any, columns: Sequence[str], first: int, words: Sequence[str] = ()
     ) -> tuple[NDArray[np.float64], list[UnusableColumn]]:
         """The columns of a batch as a matrix (rows, columns), and those that are not numbers."""
-        return parsed(batch, columns, first, self.options.decimal)
+        return parsed(batch, columns, first, self.options.decimal, words)
 
-    def cells(self, batch: Any, column: str) -> Any:
-        """A column of a batch as it is: a pyarrow array (rows,) of texts or points in time.
+    def cells(self, batch: Any, column: str, words: Sequence[str]) -> Any:
+        """A column of a batch as `as_cells` gives it: a pyarrow array (rows,).
 
-        Missing cells are null. Raises an error for a type whose cells are neither.
+        words: that stand for missing cells. Raises an error for a type whose cells have no texts.
         """
         try:
-            return cells(batch.column(column))
+            return as_cells(batch.column(column), words)
         except NotNumeric as kind:
             raise InputError(
                 f"{self.name}: column {column!r} has the type {str(kind)[:40]}; convert it to text "
