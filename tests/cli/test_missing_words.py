@@ -150,6 +150,11 @@ def test_the_words_of_the_model_count_in_numbers_times_and_texts(run, scores_of,
     np.testing.assert_array_equal(
         scores_of(tmp_path / "m", tmp_path / "t.csv"), own.anomaly_score(frame)
     )
+    nothing = frame.assign(country=None)
+    nothing.fillna({"country": "-999"}).to_csv(tmp_path / "nothing.csv", index=False)
+    np.testing.assert_array_equal(
+        scores_of(tmp_path / "m", tmp_path / "nothing.csv"), own.anomaly_score(nothing)
+    )
     frame.to_csv(tmp_path / "empty.csv", index=False)
     usual = frame.astype({"amount": object, "start": object})
     for column, word in (("amount", "None"), ("start", "<na>")):
@@ -225,7 +230,7 @@ def test_words_before_the_first_other_text_are_values(run, tmp_path):
     assert model.features.missing_share[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["bool", "float64", "date", "time"])
+@pytest.mark.parametrize("kind", ["bool", "float64", "date", "time", "nothing"])
 def test_named_categories_of_other_types_have_the_texts_of_frames(run, scores_of, tmp_path, kind):
     rng = np.random.default_rng(0)
     days = pd.Series(pd.Timestamp("2024-05-01") + pd.to_timedelta(rng.integers(0, 3, 300), "D"))
@@ -234,19 +239,21 @@ def test_named_categories_of_other_types_have_the_texts_of_frames(run, scores_of
         "float64": rng.integers(0, 4, 300) / 4 + np.where(rng.random(300) < 0.1, np.nan, 0.0),
         "date": days.dt.date,
         "time": days,
+        "nothing": None,
     }
     frame = pd.DataFrame({"code": cells[kind], "x": rng.normal(size=300).round(3)})
     table = pa.Table.from_pandas(frame, preserve_index=False)
     if kind == "float64":  # NaN stays NaN
         table = table.set_column(0, "code", pa.array(frame["code"].to_numpy(), from_pandas=False))
-    pyarrow.feather.write_feather(table, tmp_path / "t.feather")
+    with pa.ipc.new_stream(tmp_path / "t.arrow", table.schema) as stream:
+        stream.write_table(table, 100)
     detector = DiffInt(**SETTINGS, categories=["code"]).fit(frame)
     detector.save(tmp_path / "own")
-    done = run("fit", tmp_path / "t.feather", "-o", tmp_path / "m", *QUICK, "--categories", "code")
+    done = run("fit", tmp_path / "t.arrow", "-o", tmp_path / "m", *QUICK, "--categories", "code")
     assert done.code == 0, done.err
     frame.to_excel(tmp_path / "t.xlsx", index=False)  # times without a clock are dates there
     for model in ("own", "m"):
-        for name in ("t.feather", "t.xlsx") if kind != "time" else ("t.feather",):
+        for name in ("t.arrow", "t.xlsx") if kind != "time" else ("t.arrow",):
             np.testing.assert_array_equal(
                 scores_of(tmp_path / model, tmp_path / name), detector.anomaly_score(frame)
             )

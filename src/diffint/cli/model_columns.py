@@ -77,7 +77,7 @@ class ModelColumns:
         if as_text or name not in self._never_numbers:
             return
         try:
-            numbers = as_numbers(batch.column(name), self._file.options.decimal)
+            numbers = as_numbers(batch.column(name), self._file.options.decimal, self._words)
         except (NotNumbers, NotNumeric):
             self._never_numbers.remove(name)
             return

@@ -78,7 +78,8 @@ def as_cells(column: Any, words: Sequence[str] = ()) -> Any:
     the texts that those of a data frame become. Raises `NotNumeric` for a type that has no texts.
     """
     column = _decoded(column)
-    if is_text(column.type) or pyarrow.types.is_integer(column.type):
+    kinds = is_text, pyarrow.types.is_integer, pyarrow.types.is_null
+    if any(is_kind(column.type) for is_kind in kinds):
         text = compute.utf8_trim_whitespace(column.cast(pyarrow.large_string()))
         return _without(text, ["", *words])
     if not any(is_kind(column.type) for is_kind in PLAIN_KINDS):
