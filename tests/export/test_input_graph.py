@@ -120,9 +120,10 @@ def test_what_python_writes_for_a_missing_text_is_missing(tmp_path):
     np.testing.assert_allclose(found, np.full(5, missing[0]), rtol=1e-6)
 
 
-def test_a_value_that_is_called_none_is_a_value(tmp_path):
+def test_values_that_are_called_like_missing_cells_are_values(tmp_path):
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"city": rng.choice(["None", "Rome"], 200), "x": rng.normal(size=200)})
+    city = rng.choice(["None", "nan", "NA", "?", "Rome"], 200)
+    table = pd.DataFrame({"city": city, "x": rng.normal(size=200)})
     detector = DiffInt(**(QUICK | FEW)).fit(table)
     new = pd.concat([table, table.assign(x=30.0)], ignore_index=True)
     assert_same(detector, run_graph(detector, tmp_path / "m.onnx", new), new)
