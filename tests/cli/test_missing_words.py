@@ -1,6 +1,7 @@
 """Words that stand for missing cells: those of the model in text files, none in other tables."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,8 @@ def test_text_files_have_the_usual_words_unless_told_otherwise(visits, run, scor
         assert detector.missing_words == MISSING_WORDS
         np.testing.assert_array_equal(found, detector.anomaly_score(new))
         assert not np.array_equal(found, expected)
+    assert run("refresh", tmp_path / "m", visits / "t.csv", "-o", tmp_path / "new").code == 0
+    assert values_of(tmp_path / "new") == {"AT", "none"}
 
 
 def test_the_words_of_the_model_count_in_numbers_times_and_texts(run, scores_of, tmp_path):
@@ -301,3 +304,15 @@ def test_words_that_are_too_long_are_refused_by_the_command(visits, run, tmp_pat
     assert done.code == 2
     assert done.err.startswith("diffint: --missing-words=")
     assert not (tmp_path / "m").exists()
+
+
+def test_numbers_in_place_of_texts_such_as_nan_are_refused_in_python_too(visits):
+    frame = make_visits(50, seed=4).assign(country=7.0)
+    with pytest.raises(InputError, match="had text in training"):
+        DiffInt.load(visits / "m.diffint").anomaly_score(frame)
+
+
+def test_words_do_not_change_which_model_it_is(visits):
+    model = DiffInt.load(visits / "m.diffint").model_
+    other = replace(model, config=replace(model.config, missing_words=("NA",)))
+    assert other.identity == model.identity
