@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrow_checks import check_arrow
 from .formatting import shortened, shown_name
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def index_of(table: Any) -> pandas.Index | None:
     if pandas is None or not isinstance(table, pandas.DataFrame):
         return None
     index = table.index
+    check_arrow(index)
     is_default = isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1
     return None if is_default and index.name is None else index
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from ..core.arrow_checks import check_arrow
 from ..core.checks import check_whole, resolve_jobs
 from ..core.config import check_false_positive_rate
 from ..core.errors import InputError, InputTypeError
@@ -136,7 +137,9 @@ class FrameScorer:
         if isinstance(rows, pyarrow.RecordBatch):
             rows = pyarrow.Table.from_batches([rows])
         is_arrow = isinstance(rows, pyarrow.Table)
-        if not is_arrow:
+        if is_arrow:
+            check_arrow(rows)  # kept columns too, which are not read here
+        else:
             frame = as_pandas(rows)
             if frame is None:
                 raise InputTypeError(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from ..core.arrow_checks import check_arrow
 from ..core.constants import LARGEST_TRAINING_VALUE
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import listed, printable
@@ -206,9 +207,10 @@ def default_names(n_features: int) -> list[str]:
 
 
 def as_pandas(X: Any) -> Any | None:
-    """Any data frame as a pandas frame; None if `X` is not a data frame."""
+    """Any data frame as a pandas frame without damage; None if `X` is not a data frame."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(X, pandas.DataFrame):
+        check_arrow(X)
         return X
     if not hasattr(type(X), "columns") and not hasattr(X, "__dataframe__"):
         return None
@@ -216,17 +218,20 @@ def as_pandas(X: Any) -> Any | None:
 
     try:
         if hasattr(X, "__arrow_c_stream__"):
-            return pyarrow.table(X).to_pandas()
-        if hasattr(X, "__dataframe__"):
+            table = pyarrow.table(X)
+        elif hasattr(X, "__dataframe__"):
             from pyarrow.interchange import from_dataframe
 
-            return from_dataframe(X).to_pandas()
+            table = from_dataframe(X)
+        else:
+            return None
+        check_arrow(table)
+        return table.to_pandas()
     except (pyarrow.ArrowException, NotImplementedError) as error:
         raise InputTypeError(
             f"the {type(X).__name__} has a column that cannot be read as numbers ({error}); "
             "convert or drop it"
         ) from error
-    return None
 
 
 def with_text_names(frame: Any) -> Any:

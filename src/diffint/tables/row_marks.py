@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrow_checks import check_arrow
 from ..core.errors import InputError, InputTypeError, InputWarning, warn
 from ..core.formatting import counted, listed, shown_name
 from .categories import distinct_texts
@@ -27,7 +28,7 @@ def read_anomalies(anomalies: Any, n_rows: int, index: Any = None) -> NDArray[np
     """
     if anomalies is None:
         return np.zeros(n_rows, dtype=bool)
-    _check_same_index("anomalies", anomalies, n_rows, index)
+    _check_labels("anomalies", anomalies, n_rows, index)
     try:
         mask = np.asarray(anomalies)
         if mask.dtype == object:
@@ -66,7 +67,7 @@ def read_groups(groups: Any, n_rows: int, index: Any = None) -> NDArray[np.intp]
         return None
     import pandas
 
-    _check_same_index("groups", groups, n_rows, index)
+    _check_labels("groups", groups, n_rows, index)
     if isinstance(groups, str):
         raise InputTypeError(
             f"groups is the text {groups!r}; pass the column itself, with one label per row"
@@ -89,7 +90,10 @@ def read_groups(groups: Any, n_rows: int, index: Any = None) -> NDArray[np.intp]
     return np.asarray(codes, dtype=np.intp)
 
 
-def _check_same_index(name: str, labels: Any, n_rows: int, index: Any) -> None:
+def _check_labels(name: str, labels: Any, n_rows: int, index: Any) -> None:
+    """Raise an error for damaged labels, and for those that belong to another index."""
+    check_arrow(labels)
+    check_arrow(index)
     own: Any = getattr(labels, "index", None)
     both = hasattr(own, "equals") and hasattr(index, "equals")
     if both and len(own) == n_rows and not own.equals(index):
@@ -130,7 +134,7 @@ def read_segments(X: Any, segments: Any) -> tuple[Any, Segments | None]:
         table, labels = frame.drop(columns=[segments]), _column(frame, segments)
         column = str(segments)
     n_rows = len(frame) if frame is not None else len(X)
-    _check_same_index("segments", labels, n_rows, getattr(X, "index", None))
+    _check_labels("segments", labels, n_rows, getattr(X, "index", None))
     places, texts = _labels(labels, n_rows)
     missing = np.flatnonzero(places < 0)
     if len(missing):
@@ -187,7 +191,7 @@ def segment_codes(
             "column that the model was fitted with"
         )
     n_rows = len(frame) if frame is not None else len(X)
-    _check_same_index("segments", segments, n_rows, getattr(X, "index", None))
+    _check_labels("segments", segments, n_rows, getattr(X, "index", None))
     codes, new = known_segments(segments, n_rows, names)
     warn_of_new_segments(int((codes == NEW_SEGMENT).sum()), new)
     return codes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrow_checks import check_arrow
 from ...core.errors import InputError, InputTypeError
 from ...core.flag_rule import FlagRule
 from ...core.model import FittedModel
@@ -68,6 +69,7 @@ def _texts(name: Any, column: Any, n_rows: int, shown: NDArray[np.intp]) -> list
     """The cells of a column in the shown rows, by position."""
     import pandas
 
+    check_arrow(column)
     try:
         cells = pandas.Series(column)
     except (TypeError, ValueError) as error:  # such as a set, or an array with two axes

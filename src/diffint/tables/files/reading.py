@@ -30,6 +30,7 @@ BATCH_ROWS = 65_536
 MOST_COLUMNS = 10_000
 _MOST_LISTED = 10  # columns that one message names
 _CORRECT_THE_CELL = "correct the cell, or leave it empty if the value is missing"
+_UNREADABLE = pyarrow.ArrowException, OSError, UnicodeDecodeError  # the last of a column's name
 _SEPARATORS = {";": "';'", "\t": "'\\t'", "|": "'|'", ",": "','"}
 
 
@@ -77,7 +78,7 @@ class TableFile:
             self.columns = list(self._source.names)
             self.n_rows: int | None = self._source.n_rows
             self._check_columns()
-        except (pyarrow.ArrowException, OSError) as error:
+        except _UNREADABLE as error:
             self._stream.close()
             raise self._unreadable(error) from error
         except InputError:
@@ -102,11 +103,14 @@ class TableFile:
         first = 0
         try:
             for batch in self._source.batches(list(columns)):
+                if not self.format.for_people:
+                    # Arrow would follow offsets and positions of the file wherever they lead.
+                    batch.validate(full=True)
                 for start in range(0, batch.num_rows, BATCH_ROWS):
                     part = batch.slice(start, BATCH_ROWS)
                     yield first, part
                     first += part.num_rows
-        except (pyarrow.ArrowException, OSError) as error:
+        except _UNREADABLE as error:
             raise self._unreadable(error) from error
         if first == 0:
             raise InputError(f"{self.name} has a header but no rows" + self.hint())
@@ -306,7 +310,7 @@ class TableFile:
             hint = self.hint() or "; correct the line, or set the separator with --separator"
             cells = counted(int(ragged[2]), "cell")
             return InputError(f"{self.name}: {where} has {cells} instead of {ragged[1]}{hint}")
-        if "UTF8" in text or "utf-8" in text.lower() or "codec" in text:
+        if self.format.is_text and re.search("UTF-?8|codec", text, re.IGNORECASE):
             return InputError(
                 f"{self.name} is not text in {self.options.encoding}; if it is text, set its "
                 "encoding with --encoding (latin-1, utf-16, …)"
