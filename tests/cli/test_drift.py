@@ -1,6 +1,10 @@
 """`diffint drift`: what it prints, its exit codes, and bad input."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -258,3 +262,105 @@ def test_the_text_of_training_rows(run, folder, tmp_path):
     assert "The model was trained on these rows or on some of them" in done.out
     done = run("drift", folder / "m.diffint", tmp_path / "t.csv", "--by", "city", "--json")
     assert all(part["training_rows"] for part in json.loads(done.out))
+
+
+# --- Ctrl-C while a monitor is written -----------------------------------------------------------
+
+
+def interrupting(function, before):
+    """The function, with a Ctrl-C before or after it."""
+
+    def interrupted(*given, **named):
+        if before:
+            os.kill(os.getpid(), signal.SIGINT)
+        result = function(*given, **named)
+        if not before:
+            os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    return interrupted
+
+
+@pytest.mark.parametrize(("name", "before"), [("fsync", True), ("fsync", False), ("replace", True)])
+def test_an_interrupt_before_a_monitor_is_replaced_changes_nothing(
+    watch, tmp_path, monkeypatch, name, before
+):
+    assert watch("same.csv").code == 0
+    path = tmp_path / "überwacht.json"
+    earlier = path.read_bytes()
+    monkeypatch.setattr(os, name, interrupting(getattr(os, name), before))
+    done = watch("same.csv")
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "diffint: interrupted; no file was written\n"
+    assert path.read_bytes() == earlier
+    assert sorted(os.listdir(tmp_path)) == [f".{path.name}.lock", path.name]
+    monkeypatch.undo()
+    # The repeated job counts its rows once.
+    assert json.loads(watch("same.csv", "--json").out)["n_rows"] == 600
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "before"),
+    [
+        (os, "replace", False),
+        (os, "close", False),  # of the lock: another process may replace the file from here on
+        (command, "say_json", True),
+        (command, "say_json", False),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_from_the_replacement_of_a_monitor_on_the_command_finishes(
+    watch, tmp_path, monkeypatch, place, name, before
+):
+    path, call = tmp_path / "überwacht.json", getattr(place, name)
+    left = [interrupting(call, before)]
+
+    def once(*given, **named):
+        use = left.pop() if left and (path.exists() or name == "replace") else call
+        return use(*given, **named)
+
+    monkeypatch.setattr(place, name, once)
+    done = watch("same.csv", "--json")
+    assert (done.code, done.err, left) == (0, "", [])
+    assert json.loads(done.out)["n_rows"] == 300
+    assert json.loads(watch("same.csv", "--json").out)["n_rows"] == 600
+
+
+INTERRUPTED_END = """
+import contextlib, os, signal, sys
+
+def interrupt(kill=os.kill, own=os.getpid()):
+    kill(own, signal.SIGINT)
+
+class Last:
+    def __del__(self, interrupt=interrupt):
+        interrupt()
+
+where, *arguments = sys.argv[1:]
+from diffint.cli import app, main
+if where == "handlers restored":
+    handling = app.handling_stop_signals
+    @contextlib.contextmanager
+    def handling_then_interrupted(handler):
+        with handling(handler):
+            yield
+        interrupt()
+    app.handling_stop_signals = handling_then_interrupted
+else:
+    last = Last()  # a global variable, deleted when handlers written in Python are gone
+sys.argv = ["diffint", *arguments]
+main()
+"""
+
+
+@pytest.mark.parametrize("where", ["handlers restored", "end of Python"])
+def test_an_interrupt_at_the_end_of_the_process_changes_nothing(folder, tmp_path, where):
+    arguments = "drift", folder / "m.diffint", folder / "same.csv", "--monitor", tmp_path / "state"
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_END, where, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("No drift in 300 rows")

@@ -12,18 +12,17 @@ def main() -> None:
     import os
 
     try:
-        from .signals import end_on_stop_signals
+        from .signals import EndOnSignal
 
-        end_on_stop_signals()
+        end = EndOnSignal()
     except KeyboardInterrupt:
         os.write(2, f"{NOTHING_WRITTEN}\n".encode())
         os._exit(130)
     from .app import main as run
 
     try:
-        run()
+        run(end.work_is_done)
     except SystemExit as ended:
-        end_on_stop_signals(quietly_with=ended.code)
         if isinstance(ended.code, int) and ended.code > 128:
             os._exit(ended.code)  # stopped: do not wait for threads that are still at work
         raise

@@ -15,6 +15,7 @@ from typing import Annotated, TextIO
 import pyarrow
 import typer
 
+from ..core import unchanged_random  # noqa: F401
 from ..core.errors import IdentifierWarning
 from ..core.formatting import listed, printable
 from ..core.version import __version__
@@ -79,17 +80,18 @@ for command in _COMMANDS:
 app.add_typer(bench.app, name="bench")
 
 
-def main() -> None:
+def main(work_is_done: Callable[[int], None] = lambda exit_code: None) -> None:
     """Run the command; invalid input ends with one message and exit code 2.
 
-    ``--debug`` anywhere on the command line shows the traceback instead.
+    ``--debug`` anywhere on the command line shows the traceback instead. work_is_done: called with
+    the exit code while stop signals are still handled here.
     """
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show every character
-    stop = StopOnSignal(last_act=lambda: _give_up(written))
+    stop = StopOnSignal(lambda: _give_up(written), lambda: written.is_done())
     with (
         listing_written_files() as written,
         _watching_standard_output() as its_reader_is_gone,
@@ -119,6 +121,7 @@ def main() -> None:
                 remove_unfinished()
             _flush_or_discard(sys.stdout)
             _flush_or_discard(sys.stderr)
+        work_is_done(code)
     raise SystemExit(code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -42,12 +43,21 @@ class StopOnSignal:
     then the signal is sent again instead.
     """
 
-    def __init__(self, last_act: Callable[[], None]) -> None:
-        """last_act: called before the process is ended at once."""
-        self.received: int | None = None
-        self._last_act, self._raises, self._since = last_act, False, 0.0
+    def __init__(
+        self, last_act: Callable[[], None], is_done: Callable[[], bool] = lambda: False
+    ) -> None:
+        """last_act: called before the process is ended at once; is_done: whether the work is done,
+        so that signals are ignored from then on, also one that has not been noticed before."""
+        self._received: int | None = None
+        self._last_act, self._is_done = last_act, is_done
+        self._raises, self._since = False, 0.0
         self._end: threading.Timer | None = None
         self._hooks = sys.unraisablehook, sys.excepthook
+
+    @property
+    def received(self) -> int | None:
+        """The first signal, if the process is to end for it."""
+        return None if self._is_done() else self._received
 
     def start(self) -> None:
         """Raise `Stopped` from now on, also for a signal that came before."""
@@ -66,20 +76,23 @@ class StopOnSignal:
 
     def __call__(self, number: int, _frame: object = None) -> None:
         """Handle a signal."""
-        if self.received is None:
-            self.received, self._since = number, time.monotonic()
+        if self._is_done():
+            return
+        if self._received is None:
+            self._received, self._since = number, time.monotonic()
             self._end = threading.Timer(_LONGEST_END, self._end_at_once)
             self._end.daemon = True
             self._end.start()
         if self._raises:
             self._raises = False
-            raise Stopped(self.received)
+            raise Stopped(self._received)
         if time.monotonic() - self._since > _PATIENCE:
             self._end_at_once()
 
     def _end_at_once(self) -> None:
-        self._last_act()
-        os._exit(128 + (self.received or 0))
+        if (received := self.received) is not None:
+            self._last_act()
+            os._exit(128 + received)
 
     def _unraisable(self, found: Any) -> None:
         if not self._is_sent_again(found.exc_value):
@@ -101,20 +114,33 @@ class StopOnSignal:
         return self.received is not None  # other errors are a consequence of being stopped
 
 
-def end_on_stop_signals(quietly_with: Any = None) -> None:
-    """End the process at once on a stop signal: there is nothing to clean up.
+class EndOnSignal:
+    """A handler that ends the process at once, with a line that it was interrupted.
 
-    quietly_with: exit code of a process that has done its work; else a line says it was
-    interrupted.
+    Once the work is done, it ends without a line.
     """
 
-    def end(number: int, _frame: object) -> None:
-        if quietly_with is None:
-            os.write(2, f"{NOTHING_WRITTEN}\n".encode())
-        os._exit(128 + number if quietly_with is None else int(quietly_with))
+    def __init__(self) -> None:
+        self._exit_code: int | None = None
+        for number in _handled_signals():
+            signal.signal(number, self)
+        # At its end Python resets handlers, so that a signal would end it, but not ignored signals.
+        atexit.register(self._ignore)
 
-    for number in _handled_signals():
-        signal.signal(number, end)
+    def work_is_done(self, exit_code: int) -> None:
+        """End with this exit code from now on."""
+        self._exit_code = exit_code
+
+    def __call__(self, number: int, _frame: object) -> None:
+        """Handle a signal."""
+        if self._exit_code is None:
+            os.write(2, f"{NOTHING_WRITTEN}\n".encode())
+        os._exit(128 + number if self._exit_code is None else self._exit_code)
+
+    def _ignore(self) -> None:
+        if self._exit_code is not None:
+            for number in _handled_signals():
+                signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class StateFile:
 
     def write(self, path: str | os.PathLike[str], state: dict[str, Any]) -> None:
         """Write a state, completely or not at all."""
-        atomic_write(path, self._text(state))
+        atomic_write(path, self._text(state), is_last=True)
 
     def read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """The checked state in a file."""

@@ -121,10 +121,11 @@ def error_of_writing(name: str, error: OSError) -> OSError:
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[OutputFile]:
+def atomic_file(path: str | os.PathLike[str], is_last: bool = False) -> Iterator[OutputFile]:
     """A file to write to; it replaces an existing one on success only.
 
     The content goes to a temporary file in the same folder, which is removed after an error.
+    is_last: as in `atomic_write`
     """
     name = str(path)
     path = check_writable(path)
@@ -144,11 +145,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[OutputFile]:
                 yield output
             with errors_that_name(repr(name)):
                 os.fsync(file.fileno())
-                note_written(name, os.fstat(file.fileno()))
+                note_written(name, os.fstat(file.fileno()), is_last)
         with errors_that_name(repr(name)):
             if path.exists():
                 os.chmod(temporary, path.stat().st_mode & 0o7777)
             os.replace(temporary, path)
+        note_written(name, None, is_last)  # another process may replace it as well
     finally:
         temporary.unlink(missing_ok=True)  # there is none any more after a success
         _unfinished.discard(temporary)
@@ -164,9 +166,12 @@ def _giving_up(file: BinaryIO, name: str) -> Iterator[OutputFile]:
         output.given_up = True
 
 
-def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that a partly written one is never visible."""
-    with atomic_file(path) as file:
+def atomic_write(path: str | os.PathLike[str], content: bytes, is_last: bool = False) -> None:
+    """Write a file so that a partly written one is never visible.
+
+    is_last: whether the work is done with this file, so that it must not be done again
+    """
+    with atomic_file(path, is_last) as file:
         file.write(content)
 
 
@@ -182,13 +187,20 @@ class WrittenFiles:
 
     def __init__(self) -> None:
         self._files: dict[str, os.stat_result | None] = {}
+        self._last: set[str] = set()
 
     def names(self) -> list[str]:
         """The names of the files, as they were given."""
         return [name for name, state in self._files.items() if _is_at(name, state)]
 
-    def _add(self, name: str, state: os.stat_result | None) -> None:
+    def is_done(self) -> bool:
+        """Whether one of them ends the work, so that what comes after must not be interrupted."""
+        return any(_is_at(name, self._files[name]) for name in self._last)
+
+    def _add(self, name: str, state: os.stat_result | None, is_last: bool) -> None:
         self._files[name] = state
+        if is_last:
+            self._last.add(name)
 
 
 _lists: list[WrittenFiles] = []
@@ -205,14 +217,14 @@ def listing_written_files() -> Iterator[WrittenFiles]:
         _lists.remove(written)
 
 
-def note_written(name: str, state: os.stat_result | None = None) -> None:
+def note_written(name: str, state: os.stat_result | None = None, is_last: bool = False) -> None:
     """Add a file to the lists.
 
     state: of the temporary file that is about to take this name. The file counts as written if it
-    really has, which a signal may have prevented.
+    really has, which a signal may have prevented. is_last: as in `atomic_write`
     """
     for written in _lists:
-        written._add(name, state)
+        written._add(name, state, is_last)
 
 
 def _is_at(name: str, state: os.stat_result | None) -> bool:
