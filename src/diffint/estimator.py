@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .core import unchanged_random  # noqa: F401
 from .core.checks import resolve_jobs
 from .core.config import (
     PAPER,

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .core import unchanged_random  # noqa: F401  # isort: skip # before scikit-learn, by PyOD
+
 import numpy as np
 from numpy.typing import NDArray
 from pyod.models.base import BaseDetector
