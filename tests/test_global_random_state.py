@@ -36,8 +36,10 @@ mixed = rows.assign(
 )
 """
 SCORING = """
-detector = DiffInt(**quick, calibration="holdout").fit(mixed)
+settings = dict(quick, calibration="holdout", false_positive_rate=0.1)
+DiffInt(**settings).fit(mixed)
 check("fit")
+detector = DiffInt(**settings, random_state=0).fit(mixed)
 detector.predict(mixed), detector.p_values(mixed, weights="estimate"), detector.select(mixed)
 detector.match(mixed), detector.reconstruct(mixed)
 check("score")
