@@ -204,5 +204,6 @@ def _missing_cells(
     )
     rare = np.where(seen, np.maximum(1.0 - missing_share / COMMONLY_MISSING, 0.0), 0.0)
     scores = parts.sum(axis=1)
-    above = float(np.quantile(scores, _RARE_SCORE) - scores.mean())
+    # The mean is the larger one where a few rows are extreme, or by rounding where all are equal.
+    above = max(float(np.quantile(scores, _RARE_SCORE) - scores.mean()), 0.0)
     return typical * (1.0 + rare), _MARGIN * above * rare
