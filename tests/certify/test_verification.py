@@ -272,6 +272,133 @@ def test_missing_values_and_categories_are_confirmed():
     assert reason(found, document) == "region"
 
 
+@pytest.fixture(scope="module")
+def codes() -> tuple[DiffInt, dict]:
+    """A category of numbers, and the certificate of one of them: at position 1."""
+    table = pd.DataFrame({"x": make_rows(180, 1)[:, 0], "zip": ["10", "20", "30"] * 60})
+    found = DiffInt(**QUICK, false_positive_rate=0.05).fit(table)
+    ends = {"zip": "20", "x": 130.0}
+    return found, found.certify_region(ends, {**ends, "x": 200.0}, splits=3).to_dict()
+
+
+def moved(document: dict, lower, upper, **entry) -> dict:
+    """The region and all parts with other ends of the category, and what these are said to be."""
+    document = copy.deepcopy(document)
+    document["region"][1] |= {"lower": lower, "upper": upper, **entry}
+    for which, end in (("lower", lower), ("upper", upper)):
+        for part in document["parts"][which]:
+            part[1] = end
+    return document
+
+
+def test_ends_of_a_category_are_positions_of_values(codes):
+    detector, document = codes
+    assert detector.verify(document).confirmed
+    # An attacker claims what is true of the rows at such a position, where no row is.
+    nothing = {"values": [], "new_values": False}
+    for lower, upper in [(20, 20), (3.5, 3.5), (-5, -5), (0.5, 0.5), (3, 4), (0, "inf")]:
+        for said in (nothing, {**nothing, "new_values": True}, {**nothing, "values": ["20"]}):
+            weak = changed(moved(document, lower, upper, **said), "bounds.upper", "inf")
+            weak |= {"statement": "undecided"}
+            weak["bounds"]["lower"] = 0.0
+            with pytest.raises(
+                InputError, match=r"category 'zip' has no value at position .* 3 for"
+            ):
+                detector.verify(weak)
+    unnamed = copy.deepcopy(document)
+    del unnamed["region"][1]["values"]
+    with pytest.raises(InputError, match=r"region\[1\] lacks 'values'"):
+        detector.verify(unnamed)
+    for lower, upper in [(20.0, 20.0), (3.5, 3.5), (-5.0, 2.0), (1.0, 1.5)]:
+        with pytest.raises(
+            InputError, match=r"no value at position .* 0 to 2, 3 for any new value"
+        ):
+            detector.certify_region([130.0, lower], [200.0, upper])
+
+
+def test_what_is_said_of_a_category_is_what_was_proven(codes):
+    detector, _ = codes
+    first, second, third = detector.model_.categories[1]
+    for lower, upper, said in [
+        (0, 0, f"zip = {first}"),
+        (0, 1, f"zip one of {first}, {second}"),
+        (1, 2, f"zip one of {second}, {third}"),
+        (2, 3, f"zip one of {third}, a new value"),
+        (3, 3, "zip = a new value"),
+    ]:
+        certificate = detector.certify_region([130.0, lower], [200.0, upper], splits=3)
+        assert f", {said} scores" in certificate.text()
+        found = detector.verify(certificate)
+        assert found.confirmed
+        assert said in found.text()
+        for wrong in ([first, third], [third, "a new value"]):
+            other = changed(certificate.to_dict(), "region.1.values", wrong)
+            assert reason(detector, other) == "region"
+        other = changed(certificate.to_dict(), "region.1.new_values", lambda new: not new)
+        assert reason(detector, other) == "region"
+    everything = detector.certify_region([130.0, -np.inf], [200.0, np.inf], splits=3)
+    assert "zip" not in everything.text()
+    assert len(everything.to_dict()["region"]) == 1
+    assert detector.verify(everything).confirmed
+
+
+def test_a_row_that_is_shown_has_values_of_its_category(codes):
+    detector, _ = codes
+    certificate = detector.certify_region([90.0, -np.inf], [200.0, np.inf], splits=40)
+    assert certificate.verdict == "mixed"
+    document = certificate.to_dict()
+    for row in document["witnesses"].values():
+        assert row["zip"] in ("10", "20", "30", 3.0)
+    for wrong in (20, 1, 2.5, -1, "40", None, True):
+        with pytest.raises(InputError, match=r"'witnesses.passed' cannot be"):
+            detector.verify(changed(document, "witnesses.passed.zip", wrong))
+    assert set(certificate.rows["zip"]) <= {"10", "20", "30", "a new value"}
+
+
+def test_no_two_values_of_a_category_are_said_in_the_same_words():
+    long = "a" * 60
+    values = ["a", "b", "a, b", 'a" b', "a new value", "a  b", f"{long}1{long}", f"{long}2{long}"]
+    table = pd.DataFrame({"v": values * 30, "x": make_rows(240, 1)[:, 0]})
+    found = DiffInt(**QUICK).fit(table)
+    said, n = set(), len(values)
+    for lower in range(n + 1):
+        for upper in range(lower, n + 1):
+            text = found.certify_region([lower, 90.0], [upper, 99.0], splits=0).text()
+            said.add(text.partition(" scores between ")[0])
+    assert len(said) == (n + 1) * (n + 2) / 2
+
+
+def test_a_region_without_a_finite_value_is_refused(detector, flagged):
+    """Its text would be that of all rows."""
+    for end in ("inf", "-inf"):
+        document = copy.deepcopy(flagged)
+        document["region"][0] |= {"lower": end, "upper": end}
+        for which in ("lower", "upper"):
+            for part in document["parts"][which]:
+                part[0] = end
+        with pytest.raises(InputError, match=r"not a certificate.*no finite value of feature 'x0'"):
+            detector.verify(document)
+        with pytest.raises(InputError, match="has an unknown entry 'values'"):
+            detector.verify(changed(flagged, "region.0.values", ["a"]))
+
+
+def test_rows_of_a_model_with_categories_are_complete(codes):
+    detector, document = codes
+    document = copy.deepcopy(document) | {"missing": ["x"]}
+    document["region"][1] = {**document["region"][1], "values": ["20"], "new_values": False}
+    for which in ("lower", "upper"):
+        document["parts"][which] += [[None, 1.0]]
+    document["parts"]["count"] += 1
+    with pytest.raises(InputError, match="complete rows only"):
+        detector.verify(document)
+
+
+def test_an_object_is_read_like_its_text(detector, flagged):
+    for value in (np.float32(1.0), {1, 2}, float("nan"), object()):
+        with pytest.raises(InputError, match="not a certificate"):
+            detector.verify({**flagged, "statement": value})
+
+
 def test_new_values_of_a_category_are_in_the_bounds():
     rng = np.random.default_rng(0)
     a = rng.choice(["p", "q", "r", "s"], 300)

@@ -19,6 +19,15 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.version import __version__
+from ..tables.categories import OTHER
+from .region_ends import (
+    Categories,
+    all_rows,
+    bounded_features,
+    check_region,
+    has_new_values,
+    read_missing,
+)
 
 if TYPE_CHECKING:
     from ..core.model import FittedModel
@@ -53,7 +62,7 @@ class Document:
     threshold: float | None
     false_positive_rate: float | None
     confidence: float | None
-    categories: Mapping[int, tuple[str, ...]]
+    categories: Categories
     missing: tuple[int, ...]
     statement: str
     flagged_row: Array | None
@@ -88,14 +97,11 @@ def to_dict(certificate: RegionCertificate) -> dict[str, Any]:
         raise InputError("the certificate does not know its model; make it with certify_region")
     names = c.feature_names
     region: list[dict[str, Any]] = []
-    for j in range(len(names)):
-        if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j]):
-            ends = {"lower": _json(c.region_lower[j]), "upper": _json(c.region_upper[j])}
-            region.append({"feature": names[j], **ends})
-            if j in c.categories:
-                region[-1]["values"] = _values(
-                    c.categories[j], c.region_lower[j], c.region_upper[j]
-                )
+    for j in bounded_features(c.region_lower, c.region_upper, c.categories):
+        low, high = float(c.region_lower[j]), float(c.region_upper[j])
+        region.append({"feature": names[j], "lower": _json(low), "upper": _json(high)})
+        if j in c.categories:
+            region[-1] |= _values(c.categories[j], low, high)
     threshold = None
     if c.threshold is not None:
         rates = {"false_positive_rate": c.false_positive_rate, "confidence": c.confidence}
@@ -138,8 +144,8 @@ def to_json(certificate: RegionCertificate) -> str:
     return f'{text},\n "parts": {{\n{inside}\n }}\n}}\n'
 
 
-def parse(content: str | bytes) -> dict[str, Any]:
-    """The JSON object in a file; a certificate of any version."""
+def parse(content: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object in a file, or one that would be in a file; a certificate of any version."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
@@ -150,8 +156,10 @@ def parse(content: str | bytes) -> dict[str, Any]:
         raise ValueError(f"{text} is not JSON")
 
     try:
+        if isinstance(content, Mapping):
+            content = json.dumps(dict(content))
         raw = json.loads(content, object_pairs_hook=once, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{_NOT_ONE}: {str(error)[:200]}") from None
     if not isinstance(raw, dict) or FORMAT_KEY not in raw:
         raise InputError(f"{_NOT_ONE}: it has no entry {FORMAT_KEY!r}")
@@ -179,20 +187,25 @@ def read(raw: Mapping[str, Any], model: FittedModel) -> Document:
     names = tuple(top.texts("features"))
     if names != model.feature_names:
         raise InputError(f"{_NOT_ONE}: 'features' are not those of the model")
-    place, categories = {name: j for j, name in enumerate(names)}, model.categories
-    lower, upper, agree = np.full(len(names), -np.inf), np.full(len(names), np.inf), True
-    region = top.entry("region", list)
-    for i, given in enumerate(region):
-        entry = _Reader(given, f"region[{i}]", ("feature", "lower", "upper"), ("values",))
-        j = entry.chosen("feature", place)
+    categories = model.categories
+    lower, upper, agree = *all_rows(len(names), categories), True
+    place = {name: j for j, name in enumerate(names)}
+    for i, given in enumerate(top.entry("region", list)):
+        where = f"region[{i}]"
+        j = _Reader(given, where).chosen("feature", place)
+        if place.pop(names[j], None) is None:
+            raise InputError(f"{_NOT_ONE}: 'region' names a feature twice")
+        named = ("values", "new_values") if j in categories else ()
+        entry = _Reader(given, where, ("feature", "lower", "upper", *named))
         lower[j], upper[j] = entry.end("lower"), entry.end("upper")
-        if lower[j] > upper[j]:
-            raise InputError(f"{_NOT_ONE}: region[{i}] is empty")
-        if j in categories:
-            agree &= entry.texts("values") == _values(categories[j], lower[j], upper[j])
-    if len({entry["feature"] for entry in region}) < len(region):
-        raise InputError(f"{_NOT_ONE}: 'region' names a feature twice")
-    missing = tuple(sorted({_known(place, name, "missing") for name in top.texts("missing")}))
+        if named:
+            given_values = {"values": entry.texts("values"), "new_values": entry.flag("new_values")}
+            agree &= given_values == _values(categories[j], lower[j], upper[j])
+    try:
+        check_region(names, categories, lower, upper)
+        missing = read_missing(names, categories, top.texts("missing"))
+    except InputError as error:
+        raise InputError(f"{_NOT_ONE}: {error}") from None
 
     threshold = rate = confidence = None
     if raw["threshold"] is not None:
@@ -232,15 +245,13 @@ def read(raw: Mapping[str, Any], model: FittedModel) -> Document:
 class _Reader:
     """Entries of a JSON object, each with an error that says which one is wrong."""
 
-    def __init__(
-        self, value: Any, where: str, keys: Sequence[str] = (), more: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, value: Any, where: str, keys: Sequence[str] = ()) -> None:
         self._where = where
         if not isinstance(value, dict):
             raise InputError(f"{_NOT_ONE}: {where or 'it'} is not an object")
         wrong = [key for key in keys if key not in value]
         if keys:
-            wrong += [key for key in value if key not in keys and key not in more]
+            wrong += [key for key in value if key not in keys]
         if wrong:
             what = "lacks" if wrong[0] in keys else "has an unknown entry"
             raise InputError(f"{_NOT_ONE}: {where or 'it'} {what} {wrong[0]!r}")
@@ -258,6 +269,11 @@ class _Reader:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self._wrong(key)
         return value
+
+    def flag(self, key: str) -> bool:
+        if not isinstance(self._value.get(key), bool):
+            raise self._wrong(key)
+        return bool(self._value[key])
 
     def inside(self, key: str, keys: Sequence[str]) -> _Reader:
         return _Reader(self._value.get(key), self._name(key), keys)
@@ -290,22 +306,27 @@ class _Reader:
         self,
         key: str,
         names: tuple[str, ...],
-        categories: Mapping[int, tuple[str, ...]],
+        categories: Categories,
         missing: tuple[int, ...],
     ) -> Array | None:
-        """A row by the names of its features: numbers, values of categories, null if missing."""
+        """A row by the names of its features: numbers, values of categories, null if missing.
+
+        A new value of a category is its position, a number.
+        """
         if self._value.get(key) is None:
             return None
         cells = _Reader(self._value[key], self._name(key), names)._value
         row = np.empty(len(names))
         for j, name in enumerate(names):
-            value = cells[name]
+            value, values = cells[name], categories.get(j, ())
             if value is None and j in missing:
                 row[j] = np.nan
-            elif isinstance(value, str) and value in categories.get(j, ()):
-                row[j] = categories[j].index(value)
+            elif isinstance(value, str) and value in values:
+                row[j] = values.index(value)
             else:
                 row[j] = _number(value, lambda: self._wrong(key))
+                if values and (row[j] != len(values) or OTHER in values):
+                    raise self._wrong(key)
         return row
 
     def table(self, key: str, width: int) -> Array:
@@ -322,12 +343,6 @@ class _Reader:
             for j, value in enumerate(row):
                 table[i, j] = np.nan if value is None else _end(value, wrong)
         return table
-
-
-def _known(place: Mapping[str, int], name: str, where: str) -> int:
-    if name not in place:
-        raise InputError(f"{_NOT_ONE}: {where!r} names {name[:40]!r}, which is not a feature")
-    return place[name]
 
 
 def _claimed(c: RegionCertificate) -> tuple[float | str | None, float | str | None]:
@@ -372,9 +387,7 @@ def _number(value: Any, wrong: Callable[[], InputError]) -> float:
     return number
 
 
-def _row(
-    row: Array, names: tuple[str, ...], categories: Mapping[int, tuple[str, ...]]
-) -> dict[str, Any]:
+def _row(row: Array, names: tuple[str, ...], categories: Categories) -> dict[str, Any]:
     """A row by the names of its features."""
     cells = {}
     for j, name in enumerate(names):
@@ -384,6 +397,7 @@ def _row(
     return cells
 
 
-def _values(values: tuple[str, ...], low: float, high: float) -> list[str]:
-    """The values of a category between two positions."""
-    return [value for place, value in enumerate(values) if low <= place <= high]
+def _values(values: tuple[str, ...], low: float, high: float) -> dict[str, Any]:
+    """The values of a category between two positions, and whether new ones are among them."""
+    named = [value for place, value in enumerate(values) if low <= place <= high]
+    return {"values": named, "new_values": has_new_values(values, high)}

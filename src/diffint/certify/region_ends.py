@@ -1,4 +1,8 @@
-"""Reads the ends of a region."""
+"""Which regions there are, and how the ends of one are read.
+
+Rows hold the positions of the values of categories (`tables.categories`). So the ends of a category
+are such positions; no row is anywhere else, whatever its score would be there.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,62 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import exact_number
-from ..tables.categories import distinct_texts
+from ..tables.categories import OTHER, code_of_others, distinct_texts
 from ..tables.frames import default_names
 
 Array = NDArray[np.float64]
 Categories = Mapping[int, tuple[str, ...]]
+
+_MOST_MISSING = 8  # features that may be missing: a part for each combination
+
+
+def all_rows(n_features: int, categories: Categories) -> tuple[Array, Array]:
+    """The ends of the region of all rows: of a category the first and the last position.
+
+    The last one is that of new values, unless these count like a listed one. A category without
+    values is ignored, and its cells are missing. → (features,) each
+    """
+    low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    for j, values in categories.items():
+        if values:
+            low[j], high[j] = 0.0, max(code_of_others(values), len(values) - 1)
+    return low, high
+
+
+def bounded_features(lower: Array, upper: Array, categories: Categories) -> list[int]:
+    """The features in which a region has not all rows. lower, upper: (features,) its ends"""
+    low, high = all_rows(len(lower), categories)
+    return np.flatnonzero((lower > low) | (upper < high)).tolist()
+
+
+def has_new_values(values: Sequence[str], upper: float) -> bool:
+    """Whether a range of positions in a category that ends at `upper` has that of new values."""
+    return upper >= len(values)
+
+
+def check_region(names: Sequence[str], categories: Categories, lower: Array, upper: Array) -> None:
+    """Raise an error unless a region could have rows. lower, upper: (features,) its ends"""
+    low, high = all_rows(len(names), categories)
+    for j, values in categories.items():
+        for end in (lower[j], upper[j]):
+            if not values and np.isfinite(end):
+                raise InputError(f"category {names[j]!r} has no values; leave it out")
+            if values and not (low[j] <= end <= high[j] and end == np.floor(end)):
+                new = "" if OTHER in values else f", {len(values)} for any new value"
+                raise InputError(
+                    f"category {names[j]!r} has no value at position {exact_number(end)}; its "
+                    f"positions are 0 to {len(values) - 1}{new}"
+                )
+    for j in np.flatnonzero(lower > upper).tolist():
+        raise InputError(
+            f"the region is empty: feature {names[j]!r} has lower end {exact_number(lower[j])}, "
+            f"above its upper end {exact_number(upper[j])}; swap them"
+        )
+    for j in np.flatnonzero(np.isposinf(lower) | np.isneginf(upper)).tolist():
+        raise InputError(
+            f"the region is empty: it contains no finite value of feature {names[j]!r}; pass "
+            "a finite end"
+        )
 
 
 def read_region(
@@ -29,6 +84,7 @@ def read_region(
     low = _read_ends(names, values_of, lower, "lower")
     high = _read_ends(names, values_of, upper, "upper")
     by_name = _has_names(lower) or _has_names(upper)
+    whole = all_rows(len(names), categories)
     for j in categories:
         unbounded = np.isneginf(low[j]) and np.isposinf(high[j])
         if low[j] > high[j] or (by_name and low[j] != high[j] and not unbounded):
@@ -36,17 +92,29 @@ def read_region(
                 f"category {names[j]!r} has different ends, and its values have no order; give "
                 "one value as both ends"
             )
-    for j in np.flatnonzero(low > high).tolist():
-        raise InputError(
-            f"the region is empty: feature {names[j]!r} has lower end {exact_number(low[j])}, "
-            f"above its upper end {exact_number(high[j])}; swap them"
-        )
-    for j in np.flatnonzero(np.isposinf(low) | np.isneginf(high)).tolist():
-        raise InputError(
-            f"the region is empty: it contains no finite value of feature {names[j]!r}; pass "
-            "a finite end"
-        )
+        low[j] = whole[0][j] if np.isneginf(low[j]) else low[j]
+        high[j] = whole[1][j] if np.isposinf(high[j]) else high[j]
+    check_region(names, categories, low, high)
     return low, high
+
+
+def read_missing(
+    names: Sequence[str], categories: Categories, missing: Sequence[str]
+) -> tuple[int, ...]:
+    """The positions of features that may be missing, from their names."""
+    if isinstance(missing, str):
+        raise InputError(f"missing={missing!r} must be a list of feature names")
+    unknown = [name for name in missing if str(name) not in names]
+    if unknown:
+        raise InputError(f"missing names {unknown[0]!r}, which is not a feature")
+    if missing and categories:
+        raise InputError("regions of a model with categories have complete rows only")
+    if len(missing) > _MOST_MISSING:
+        raise InputError(
+            f"{len(missing)} features may be missing; at most {_MOST_MISSING} are possible, as "
+            "every combination is a part of its own"
+        )
+    return tuple(sorted({list(names).index(str(name)) for name in missing}))
 
 
 def _has_names(ends: Any) -> bool:

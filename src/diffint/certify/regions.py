@@ -35,12 +35,13 @@ from numpy.typing import NDArray
 from ..core.checks import check_real
 from ..core.errors import InputError
 from ..core.immutable import Immutable
+from ..core.kinds import value_text
 from ..core.model import QUANTILE_LEVELS
 from ..score.prepared import PreparedModel
 from ..tables.atomic_write import atomic_write
 from . import document
 from .branch_and_bound import Budget, Parts, Progress, Searched, search
-from .region_ends import Categories, read_region
+from .region_ends import Categories, read_missing, read_region
 
 if TYPE_CHECKING:
     import pandas
@@ -50,7 +51,6 @@ Array = NDArray[np.float64]
 
 DEFAULT_SPLITS = 32
 AIMS = ("verdict", "bounds")
-_MOST_MISSING = 8  # features that may be missing: a part for each combination
 _TRIED_ROWS = 200  # stored rows, moved into the region, that are scored before it is split
 
 
@@ -59,8 +59,8 @@ class RegionCertificate(Immutable):
     """Bounds on the score of every row in a region.
 
     feature_names: names of the features.
-    region_lower, region_upper: (features,) ends of the region in original units; of a category, the
-        positions of its values.
+    region_lower, region_upper: (features,) ends of the region in original units; of a category,
+        positions of its values, the last of which is that of new values.
     lower, upper: no row in the region scores below `lower` or above `upper`.
     n_boxes: number of parts that the region was split into.
     threshold: rows that score higher are flagged; None if not given.
@@ -139,9 +139,12 @@ class RegionCertificate(Immutable):
     @property
     def undecided(self) -> pandas.DataFrame:
         """The parts that are not decided: two lines each, with their lower and upper ends."""
-        ends = {"lower": self.open_lower, "upper": self.open_upper}
-        lines = {(i, w): rows[i] for i in range(len(self.open_lower)) for w, rows in ends.items()}
-        return self._frame(lines)
+        lower, upper, categories = self.open_lower.copy(), self.open_upper.copy(), self.categories
+        for j in categories:  # parts may end between two positions, where no row is
+            lower[:, j], upper[:, j] = np.ceil(lower[:, j]), np.floor(upper[:, j])
+        there = np.flatnonzero(~(lower > upper).any(axis=1)).tolist()
+        ends = {"lower": lower, "upper": upper}
+        return self._frame({(i, w): rows[i] for i in there for w, rows in ends.items()})
 
     def _frame(self, lines: Mapping[Any, Array]) -> pandas.DataFrame:
         import pandas
@@ -151,7 +154,8 @@ class RegionCertificate(Immutable):
         )
         for j, values in self.categories.items():
             name = self.feature_names[j]
-            frame[name] = [_value(values, place) for place in frame[name]]
+            if values:
+                frame[name] = [value_text(values, place) for place in frame[name]]
         return frame
 
     def text(self) -> str:
@@ -218,7 +222,7 @@ def certify_region(
         raise InputError(f"aim={aim!r} must be one of {', '.join(map(repr, AIMS))}")
     names, categories = prepared.model.feature_names, prepared.model.categories
     ends = read_region(names, categories, lower, upper)
-    absent = _absent(prepared, missing)
+    absent = read_missing(names, categories, missing)
     start = Parts.bounded(prepared, *(_with_missing(end, absent) for end in ends))
     typical = prepared.model.features.quantiles[:, QUANTILE_LEVELS.index(0.5)]
     searched = search(
@@ -271,24 +275,6 @@ def _certificate(
     )
 
 
-def _absent(prepared: PreparedModel, missing: Sequence[str]) -> tuple[int, ...]:
-    """The positions of features that may be missing."""
-    names = list(prepared.model.feature_names)
-    if isinstance(missing, str):
-        raise InputError(f"missing={missing!r} must be a list of feature names")
-    unknown = [name for name in missing if str(name) not in names]
-    if unknown:
-        raise InputError(f"missing names {unknown[0]!r}, which is not a feature")
-    if missing and prepared.model.categories:
-        raise InputError("regions of a model with categories have complete rows only")
-    if len(missing) > _MOST_MISSING:
-        raise InputError(
-            f"{len(missing)} features may be missing; at most {_MOST_MISSING} are possible, as "
-            "every combination is a part of its own"
-        )
-    return tuple(sorted({names.index(str(name)) for name in missing}))
-
-
 def _with_missing(end: Array, absent: tuple[int, ...]) -> Array:
     """The end of each part: one for every combination of missing features. → (parts, features)"""
     ends = []
@@ -308,8 +294,3 @@ def _rows_inside(prepared: PreparedModel, lower: Array, upper: Array) -> Array:
     rows = stored[~np.isnan(stored).any(axis=1)][:_TRIED_ROWS].astype(np.float64)
     mixed = np.random.default_rng(0).permuted(rows, axis=0)
     return np.asarray(np.clip(np.concatenate([rows, mixed]), lower, upper))
-
-
-def _value(values: tuple[str, ...], place: float) -> Any:
-    """The value of a category at a place; infinite and in-between places stay numbers."""
-    return values[int(place)] if place in range(len(values)) else place

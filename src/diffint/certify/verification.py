@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
 from ..core.formatting import exact_number, printable
 from ..core.model import FittedModel
 from ..core.version import __version__
@@ -103,9 +102,7 @@ def verify(
     score: scores of rows by the library, for witnesses and for parts that are a single row
     """
     started = time.monotonic()
-    raw = dict(certificate) if isinstance(certificate, Mapping) else documents.parse(certificate)
-    if FORMAT_KEY not in raw:
-        raise InputError("this is not a certificate of a region")
+    raw = documents.parse(certificate)
     document, checked = None, None
     reason, detail = None, "everything that it claims is proven"
     try:
@@ -307,8 +304,8 @@ class _Checked:
 
     def _refuse_if_disproved(self, lower: Array, upper: Array) -> None:
         d, row = self._document, _some_row(lower, upper)
-        for j, values in d.categories.items():  # a row has one of the values, or a new one
-            row[j] = min(max(np.floor(row[j]), 0.0), float(len(values)))
+        for j in d.categories:  # a row has one of the values, or a new one
+            row[j] = np.floor(row[j])
         inside = (row >= lower) & (row <= upper)
         score = float(self._score(row[None])[0])
         margin = _ALONE * (1.0 + score)

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
+from ...certify.region_ends import bounded_features
 from ...core.errors import InputError
 from ...core.formatting import counted
 from .checks import check_features
@@ -102,13 +103,13 @@ def _chosen(c: RegionCertificate, features: str | int | Sequence[str | int] | No
         if not 1 <= len(set(chosen)) == len(chosen) <= 2:
             raise InputError(f"features={features!r} must name one or two features")
         return chosen
-    bounded = np.flatnonzero(np.isfinite(c.region_lower) | np.isfinite(c.region_upper)).tolist()
+    bounded = bounded_features(c.region_lower, c.region_upper, c.categories)
     if not 1 <= len(bounded) <= 2:
         raise InputError(
             f"the region has ends in {counted(len(bounded), 'feature')}; name one or two of them "
             "with features="
         )
-    return list(bounded)
+    return bounded
 
 
 def _view(c: RegionCertificate, j: int, values: Array) -> tuple[float, float]:

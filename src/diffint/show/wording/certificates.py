@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...certify.region_ends import bounded_features, has_new_values
 from ...certify.rows import FLAGS, Certificate, common_pattern
 from ...core.formatting import (
     bounds_beside,
@@ -32,6 +35,8 @@ _NOT_CONSIDERED = {
     "segments": "This is the threshold of all rows together; those of the segments differ.",
     "accepted rows": "Rows like accepted ones are not flagged; this is not considered here.",
 }
+_NEW_VALUE = "a new value"
+_MARKS = ',=≤≥"\\'  # in a value, they could be taken for a part of the sentence
 _MOST_VALUES_SHOWN = 6  # of a row, unless more features have an end
 
 
@@ -148,12 +153,12 @@ def threshold_text(found: CertainThreshold) -> str:
 def row_text(certificate: RegionCertificate | Document, row: NDArray[np.float64]) -> str:
     """A row of a region in words, features with an end first. row: (features,)"""
     c = certificate
-    free = np.isinf(c.region_lower) & np.isinf(c.region_upper)
-    places = np.argsort(free, kind="stable")
+    bounded = bounded_features(c.region_lower, c.region_upper, c.categories)
+    places = [*bounded, *(j for j in range(len(row)) if j not in bounded)]
     shown = []
-    for j in places[: max(int((~free).sum()), _MOST_VALUES_SHOWN)].tolist():
+    for j in places[: max(len(bounded), _MOST_VALUES_SHOWN)]:
         values = c.categories.get(j, ())
-        text = shown_name(values[int(row[j])]) if row[j] in range(len(values)) else number(row[j])
+        text = _listed(values, row[j], row[j])[0] if values else number(row[j])
         shown.append(f"{printable(c.feature_names[j])} = {text}")
     more = len(row) - len(shown)
     return ", ".join(shown) + (f" and {counted(more, 'other value')}" if more else "")
@@ -164,8 +169,7 @@ def _bounded(certificate: RegionCertificate | Document) -> list[tuple[str, str]]
     c = certificate
     return [
         (printable(c.feature_names[j]), f"{printable(c.feature_names[j])} {_ends(c, j)}")
-        for j in range(len(c.feature_names))
-        if np.isfinite(c.region_lower[j]) or np.isfinite(c.region_upper[j])
+        for j in bounded_features(c.region_lower, c.region_upper, c.categories)
     ]
 
 
@@ -187,16 +191,27 @@ def verification_text(verification: Verification) -> str:
 
 
 def _ends(certificate: RegionCertificate | Document, j: int) -> str:
-    """``≤ 3``; of a category ``= Ideal``, ``one of Ideal, Premium``, also ``or a new value``"""
+    """``≤ 3``; of a category ``= Ideal``, ``one of Ideal, Premium, a new value``"""
     low, high = certificate.region_lower[j], certificate.region_upper[j]
     values = certificate.categories.get(j, ())
-    named = values_between(values, max(low, 0.0), min(high, float(len(values))))
-    if not named:
+    if not values:
         return _range(low, high)
-    shown = [shown_name(value) for value in named]
-    if high >= len(values):
-        shown.append("a new value")
+    shown = _listed(values, low, high)
     return f"= {shown[0]}" if len(shown) == 1 else f"one of {', '.join(shown)}"
+
+
+def _listed(values: Sequence[str], low: float, high: float) -> list[str]:
+    """The values of a category between two positions, in words of which no two are the same."""
+    new = [_NEW_VALUE] if has_new_values(values, high) else []
+    return [*map(_value, values_between(values, low, high)), *new]
+
+
+def _value(value: str) -> str:
+    """A value, in quotation marks if it is long, or not a plain word beside other words."""
+    plain = shown_name(value) == value and not any(mark in value for mark in _MARKS)
+    return (
+        value if plain and value != _NEW_VALUE else printable(json.dumps(value, ensure_ascii=False))
+    )
 
 
 def _range(low: float, high: float) -> str:
