@@ -165,6 +165,14 @@ def change_bytes(content: bytes, rng: np.random.Generator) -> Mutation:
 
 # --- The description ---------------------------------------------------------------------------
 
+
+def _nest(depth: int) -> list[Any]:
+    nest: list[Any] = []
+    for _ in range(depth):
+        nest = [nest]
+    return nest
+
+
 _HOSTILE: list[Any] = [
     None, True, False, 0, -1, 1, 2, 3, 7, 2**31, 2**63, 2**64, -(2**63), 10**30, 10**400,
     0.0, -0.0, 0.5, 1.5, -1.5, 1e-9, 1e-320, 5e-324, 1e18, 1e38, 1e300, 1.7e308,
@@ -172,14 +180,14 @@ _HOSTILE: list[Any] = [
     "", "x", "auto", "paper", "free", "certified", "minmax", "unit", "standard", "none",
     "clipped", "unclipped", "members", "holdout", "training", "\ud800", "\x00\x1b[2J\n",
     "=1+1", "</script><script>alert(1)</script>", "x" * 100_000,
-    [], {}, [[]], [None], {"a": 1}, [0] * 1_000, {"n_units": 3},
+    [], {}, [[]], [None], {"a": 1}, [0] * 1_000, {"n_units": 3}, _nest(300), 10**9, 2**40,
 ]  # fmt: skip
 
 
 def change_description(content: bytes, rng: np.random.Generator) -> Mutation:
-    """Replace, remove, add or nest one field of the description, or damage its text."""
+    """Replace, remove, repeat, move or nest any value of the description, or damage its text."""
     file = ModelFile.parse(content)
-    way = rng.choice(["replace"] * 12 + ["near"] * 6 + ["remove", "add", "swap", "text"])
+    way = rng.choice(["replace"] * 12 + ["near"] * 6 + ["remove", "add", "swap", "twice", "text"])
     if way == "text":
         text = json.dumps(file.description)
         place = int(rng.integers(len(text)))
@@ -192,26 +200,41 @@ def change_description(content: bytes, rng: np.random.Generator) -> Mutation:
     if way == "remove":
         del owner[key]
     elif way == "add":
-        owner[f"{key}_"] = before
+        if isinstance(owner, list):
+            owner.insert(int(key), before)
+        else:
+            owner[f"{key}_"] = before
     elif way == "swap":
-        other = str(rng.choice(list(owner)))
+        _, other = _inside(owner, rng)
         owner[key], owner[other] = owner[other], owner[key]
+    elif way == "twice" and isinstance(owner, dict):
+        entry = json.dumps({key: before})[1:-1]
+        value = json.dumps({key: _HOSTILE[rng.integers(len(_HOSTILE))]})[1:-1]
+        file.description = json.dumps(file.description).replace(entry, f"{value}, {entry}")
+        return Mutation(file.content(), f"twice {key}")
     elif way == "near" and isinstance(before, (int, float)):
         factors = np.array([-1, 0, 0.5, 0.999, 1.001, 2, 10, 1e3, 1e10])
         changed = before * float(rng.choice(factors)) + float(rng.integers(-1, 2))
         owner[key] = int(changed) if isinstance(before, int) and rng.random() < 0.8 else changed
     else:
         owner[key] = _HOSTILE[rng.integers(len(_HOSTILE))]
-    after = repr(owner.get(key, "nothing"))[:60].encode("ascii", "backslashreplace").decode()
+    after = json.dumps(owner)[:60]
     return Mutation(file.content(), f"{way} {key}: {after}")
 
 
-def _random_place(value: dict[str, Any], rng: np.random.Generator) -> tuple[dict[str, Any], str]:
+def _random_place(value: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """An object or a list of the description, and a key in it."""
     while True:
-        key = str(rng.choice(list(value)))
-        if not (isinstance(value[key], dict) and value[key]) or rng.random() < 0.1:
-            return value, key
-        value = value[key]
+        owner, key = _inside(value, rng)
+        value = owner[key]
+        if not (isinstance(value, (dict, list)) and value) or rng.random() < 0.1:
+            return owner, key
+
+
+def _inside(owner: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    if isinstance(owner, list):
+        return owner, int(rng.integers(len(owner)))
+    return owner, str(rng.choice(list(owner)))
 
 
 # --- The arrays --------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Target:
     """A fitted model to attack: its file, rows to score, and their scores."""
 
     content: bytes
-    rows: NDArray[np.float64]
+    rows: Any  # an array of numbers, or a frame
     scores: NDArray[np.float64]
 
 
@@ -108,13 +108,51 @@ def make_targets() -> list[Target]:
         rows = _table(rng, 12)
         rows[0] = np.nan
         rows[1, :2], rows[2, :2], rows[3, :2] = 1e300, -np.finfo(float).max, 5e-324
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            detector.save(path)
-            target = Target(path.read_bytes(), rows, detector.anomaly_score(rows))
-            check(path, target, Mutation(target.content, "none"), rng)
-        targets.append(target)
+        targets.append(_target(detector, rows, rng))
+    for seed in range(8):
+        rng, segmented = np.random.default_rng(seed), seed % 2 == 0
+        detector = DiffInt(
+            n_units=5,
+            hidden_width=4,
+            n_members=2,
+            epochs=2,
+            false_positive_rate=0.1,
+            random_state=seed,
+            n_jobs=1,
+        )
+        train, recent, rows = (_frame(rng, n_rows, segmented) for n_rows in (60, 60, 12))
+        detector.fit(train, segments="s" if segmented else None)
+        if seed % 3 == 0:
+            detector.accept(train.head(2))
+        if seed % 4 == 1:
+            detector.refresh(recent)
+        targets.append(_target(detector, rows, rng))
     return targets
+
+
+def _target(detector: DiffInt, rows: Any, rng: np.random.Generator) -> Target:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        detector.save(path)
+        target = Target(path.read_bytes(), rows, detector.anomaly_score(rows))
+        check(path, target, Mutation(target.content, "none"), rng)
+    return target
+
+
+def _frame(rng: np.random.Generator, n_rows: int, segmented: bool) -> Any:
+    """A table with two categories, times, numbers and perhaps a column of segments."""
+    import pandas
+
+    hours = pandas.to_timedelta(rng.integers(0, 24 * 40, n_rows), "h")
+    frame = pandas.DataFrame(
+        {
+            "zip": rng.choice(["10", "20", "30"], n_rows),
+            "number": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
+            "when": pandas.Timestamp("2020-01-01") + hours,
+            "word": rng.choice(np.array(["a", "b", None], dtype=object), n_rows),
+        }
+    )
+    return frame.assign(s=rng.choice(["p", "q"], n_rows)) if segmented else frame
 
 
 def _table(rng: np.random.Generator, n_rows: int = 40) -> NDArray[np.float64]:
@@ -142,6 +180,8 @@ def check(path: Path, target: Target, mutation: Mutation, rng: np.random.Generat
         return "refused"
     detector.n_jobs = 1
     rows = target.rows
+    if not isinstance(rows, np.ndarray):
+        return _check_frame(detector, target, mutation, path)
     if detector.n_features_in_ != rows.shape[1]:
         rows = np.resize(rows, (len(rows), detector.n_features_in_))
     if hasattr(detector, "feature_names_in_"):
@@ -157,6 +197,34 @@ def check(path: Path, target: Target, mutation: Mutation, rng: np.random.Generat
     again = path.with_name("again")
     detector.save(again)
     loaded = DiffInt.load(again)
+    assert np.array_equal(loaded.anomaly_score(rows), scores), "other scores after saving"
+    return "loaded unchanged" if same else "loaded as another model"
+
+
+def _check_frame(detector: DiffInt, target: Target, mutation: Mutation, path: Path) -> str:
+    """The same for a table with categories and times, which the file may name differently."""
+    rows = target.rows
+    try:
+        scores = detector.anomaly_score(rows)
+    except DiffIntError:
+        return "loaded as another model"
+    assert np.isfinite(scores).all(), f"scores {scores}"
+    same = bool((scores == target.scores).all())
+    assert same or not (mutation.harmless or mutation.is_bit_flip), "other scores"
+    complete = scores[~np.isnan(detector._read(rows)).any(axis=1)]
+    everything = detector.certify_region(None, None, splits=2)
+    everything.text()
+    if len(complete) and not (
+        everything.lower <= complete.min() <= complete.max() <= everything.upper
+    ):
+        raise ViolatedBound(f"all rows: {everything}, but {complete}")
+    detector.explain(rows).text()
+    detector.explain_global().text()
+    detector.nearest_normal(rows, max_changes=2).text()
+    detector.p_values(rows)
+    detector.predict(rows)
+    detector.save(path.with_name("again"))
+    loaded = DiffInt.load(path.with_name("again"))
     assert np.array_equal(loaded.anomaly_score(rows), scores), "other scores after saving"
     return "loaded unchanged" if same else "loaded as another model"
 

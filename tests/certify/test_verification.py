@@ -382,6 +382,29 @@ def test_a_region_without_a_finite_value_is_refused(detector, flagged):
             detector.verify(changed(flagged, "region.0.values", ["a"]))
 
 
+def test_a_region_ends_with_the_training_times():
+    """Later times have no position: a region beyond them would be about no row."""
+    x = make_rows(60, 1)[:, 0]
+    table = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=60, freq="7h"), "x": x})
+    found = DiffInt(**QUICK, false_positive_rate=0.05).fit(table)
+    name = "t (days since 2020-01-01)"
+    certificate = found.certify_region({"x": 90.0}, {"x": 99.0}, splits=2)
+    assert f"{name} in [0, 17.2" in certificate.text()
+    document = certificate.to_dict()
+    assert found.verify(document).confirmed
+    place = [entry["feature"] for entry in document["region"]].index(name)
+    at = document["features"].index(name)
+    later = changed(document, f"region.{place}.upper", 400.0)
+    for part in later["parts"]["upper"]:
+        part[at] = 400.0
+    with pytest.raises(InputError, match=r"from 0 to 17\.2.*times outside"):
+        found.verify(later)
+    with pytest.raises(InputError, match="times outside"):
+        found.certify_region({name: 400.0}, None)
+    with pytest.raises(InputError, match="no threshold: times outside"):
+        found.certain_threshold(name)
+
+
 def test_rows_of_a_model_with_categories_are_complete(codes):
     detector, document = codes
     document = copy.deepcopy(document) | {"missing": ["x"]}

@@ -81,6 +81,10 @@ def certain_threshold(
     j = names.index(feature)
     if j in prepared.model.categories:
         raise InputError(f"{feature!r} is a category; a threshold needs a number")
+    if j in prepared.model.starts:
+        raise InputError(
+            f"{feature!r} has no threshold: times outside of the training times have no such value"
+        )
     for which, ends in (("lower", lower), ("upper", upper)):
         if ends is not None and not isinstance(ends, Mapping):
             raise InputError(f"{which} must map names of other features to ends")

@@ -188,7 +188,7 @@ def read(raw: Mapping[str, Any], model: FittedModel) -> Document:
     if names != model.feature_names:
         raise InputError(f"{_NOT_ONE}: 'features' are not those of the model")
     categories = model.categories
-    lower, upper, agree = *all_rows(len(names), categories), True
+    lower, upper, agree = *all_rows(names, model.kinds), True
     place = {name: j for j, name in enumerate(names)}
     for i, given in enumerate(top.entry("region", list)):
         where = f"region[{i}]"
@@ -202,7 +202,7 @@ def read(raw: Mapping[str, Any], model: FittedModel) -> Document:
             given_values = {"values": entry.texts("values"), "new_values": entry.flag("new_values")}
             agree &= given_values == _values(categories[j], lower[j], upper[j])
     try:
-        check_region(names, categories, lower, upper)
+        check_region(names, model.kinds, lower, upper)
         missing = read_missing(names, categories, top.texts("missing"))
     except InputError as error:
         raise InputError(f"{_NOT_ONE}: {error}") from None

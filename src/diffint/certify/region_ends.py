@@ -1,7 +1,8 @@
 """Which regions there are, and how the ends of one are read.
 
 Rows hold the positions of the values of categories (`tables.categories`). So the ends of a category
-are such positions; no row is anywhere else, whatever its score would be there.
+are such positions; no row is anywhere else, whatever its score would be there. The positions of
+times do not go beyond those of the training times.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, InputTypeError
 from ..core.formatting import exact_number
+from ..core.kinds import Kinds
 from ..tables.categories import OTHER, code_of_others, distinct_texts
 from ..tables.frames import default_names
 
@@ -24,8 +26,16 @@ Categories = Mapping[int, tuple[str, ...]]
 _MOST_MISSING = 8  # features that may be missing: a part for each combination
 
 
-def all_rows(n_features: int, categories: Categories) -> tuple[Array, Array]:
-    """The ends of the region of all rows: of a category the first and the last position.
+def all_rows(names: Sequence[str], kinds: Kinds) -> tuple[Array, Array]:
+    """The ends of the region of all complete rows. → (features,) each"""
+    low, high = _all_values(len(names), kinds.categories)
+    for j, days in kinds.spans(names).items():
+        low[j], high[j] = 0.0, days
+    return low, high
+
+
+def _all_values(n_features: int, categories: Categories) -> tuple[Array, Array]:
+    """Infinite ends, and of a category the first and the last position.
 
     The last one is that of new values, unless these count like a listed one. A category without
     values is ignored, and its cells are missing. → (features,) each
@@ -38,8 +48,11 @@ def all_rows(n_features: int, categories: Categories) -> tuple[Array, Array]:
 
 
 def bounded_features(lower: Array, upper: Array, categories: Categories) -> list[int]:
-    """The features in which a region has not all rows. lower, upper: (features,) its ends"""
-    low, high = all_rows(len(lower), categories)
+    """The features that not all rows have values of in a region. lower, upper: (features,) its ends
+
+    Positions of times are always among them, as later rows have none.
+    """
+    low, high = _all_values(len(lower), categories)
     return np.flatnonzero((lower > low) | (upper < high)).tolist()
 
 
@@ -48,9 +61,15 @@ def has_new_values(values: Sequence[str], upper: float) -> bool:
     return upper >= len(values)
 
 
-def check_region(names: Sequence[str], categories: Categories, lower: Array, upper: Array) -> None:
+def check_region(names: Sequence[str], kinds: Kinds, lower: Array, upper: Array) -> None:
     """Raise an error unless a region could have rows. lower, upper: (features,) its ends"""
-    low, high = all_rows(len(names), categories)
+    (low, high), categories = all_rows(names, kinds), kinds.categories
+    for j, days in kinds.spans(names).items():
+        if min(lower[j], upper[j]) < 0 or max(lower[j], upper[j]) > days:
+            raise InputError(
+                f"feature {names[j]!r} is from 0 to {exact_number(days)}: times outside of the "
+                "training times have no such value"
+            )
     for j, values in categories.items():
         for end in (lower[j], upper[j]):
             if not values and np.isfinite(end):
@@ -74,17 +93,17 @@ def check_region(names: Sequence[str], categories: Categories, lower: Array, upp
 
 
 def read_region(
-    names: tuple[str, ...], categories: Categories, lower: Any, upper: Any
+    names: tuple[str, ...], kinds: Kinds, lower: Any, upper: Any
 ) -> tuple[Array, Array]:
     """The ends of a region, from what a user gives. → (features,) each
 
     An end of a category is one of its values if it is given by name, and a position if not.
     """
+    categories = kinds.categories
     values_of = {names[j]: values for j, values in categories.items()}
     low = _read_ends(names, values_of, lower, "lower")
     high = _read_ends(names, values_of, upper, "upper")
     by_name = _has_names(lower) or _has_names(upper)
-    whole = all_rows(len(names), categories)
     for j in categories:
         unbounded = np.isneginf(low[j]) and np.isposinf(high[j])
         if low[j] > high[j] or (by_name and low[j] != high[j] and not unbounded):
@@ -92,9 +111,9 @@ def read_region(
                 f"category {names[j]!r} has different ends, and its values have no order; give "
                 "one value as both ends"
             )
-        low[j] = whole[0][j] if np.isneginf(low[j]) else low[j]
-        high[j] = whole[1][j] if np.isposinf(high[j]) else high[j]
-    check_region(names, categories, low, high)
+    first, last = all_rows(names, kinds)
+    low, high = np.where(np.isneginf(low), first, low), np.where(np.isposinf(high), last, high)
+    check_region(names, kinds, low, high)
     return low, high
 
 

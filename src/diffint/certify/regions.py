@@ -221,7 +221,7 @@ def certify_region(
     if aim not in AIMS:
         raise InputError(f"aim={aim!r} must be one of {', '.join(map(repr, AIMS))}")
     names, categories = prepared.model.feature_names, prepared.model.categories
-    ends = read_region(names, categories, lower, upper)
+    ends = read_region(names, prepared.model.kinds, lower, upper)
     absent = read_missing(names, categories, missing)
     start = Parts.bounded(prepared, *(_with_missing(end, absent) for end in ends))
     typical = prepared.model.features.quantiles[:, QUANTILE_LEVELS.index(0.5)]

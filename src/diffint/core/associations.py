@@ -436,9 +436,24 @@ def surprising_columns(n_features: int, values: Mapping[int, int]) -> list[int]:
 
     Numbers are among them if there are categories, and few enough bins to count all pairs of them.
     """
-    if values and bin_counts(n_features, values).sum() <= _MOST_BINS:
+    if values and n_all_bins(n_features, values) <= _MOST_BINS:
         return list(range(n_features))
     return sorted(values)
+
+
+def n_counts(n_features: int, values: Mapping[int, int]) -> int:
+    """The number of `Associations.counts`. values: of each category
+
+    Like all that a model file is asked for before its size is checked, it takes no time in
+    proportion to the features, of which a file can claim any number.
+    """
+    own = sum(values.get(j, N_EDGES + 1) for j in surprising_columns(n_features, values))
+    return own * n_all_bins(n_features, values)
+
+
+def n_all_bins(n_features: int, values: Mapping[int, int]) -> int:
+    """The sum of `bin_counts`."""
+    return sum(values.values()) + (n_features - len(values)) * (N_EDGES + 1)
 
 
 def _cramers_v(table: NDArray[np.int64]) -> float:

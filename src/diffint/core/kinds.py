@@ -68,6 +68,11 @@ class Kinds:
         starts = {time.features(name)[-1]: time.start for name, time in self.times.items()}
         return {j: starts[name] for j, name in enumerate(features) if name in starts}
 
+    def spans(self, features: Sequence[str]) -> dict[int, float]:
+        """The largest of the `positions` of times, which are at least 0; later times have none."""
+        days = {time.features(name)[-1]: time.days for name, time in self.times.items()}
+        return {j: days[name] for j, name in enumerate(features) if name in days}
+
     def calendar_pairs(self, features: Sequence[str]) -> list[tuple[int, int]]:
         """The positions of times, each with the hour, weekday and month of the same times.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.associations import (
     MOST_VALUES,
     N_EDGES,
-    bin_counts,
+    n_counts,
     surprising_columns,
 )
 from ..core.calibration import MAX_SCORES
@@ -186,13 +186,12 @@ class Description:
         if not self.categories:
             return {}
         m, d = int(self.config.n_members), self.n_features
-        columns, bins = surprising_columns(d, self.n_values), bin_counts(d, self.n_values)
-        n, total = len(columns), int(bins[columns].sum() * bins.sum())
+        n = len(surprising_columns(d, self.n_values))
         return {
             "categories.value_bytes": ("U8", (self.value_bytes,)),
             "categories.value_ends": ("I64", (sum(count for _, count in self.categories),)),
             "members.associations.edges": ("F64", (m, d, N_EDGES)),
-            "members.associations.counts": ("I64", (m, total)),
+            "members.associations.counts": ("I64", (m, n_counts(d, self.n_values))),
             "members.associations.n_rows": ("I64", (m,)),
             "members.associations.prior": ("F64", (m, n, d)),
             "members.associations.weight": ("F64", (m, n)),
@@ -279,7 +278,7 @@ class Description:
                     "segment_column": _column(settings.get("segment_column")),
                 },
             )
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        except Exception as error:  # whatever cannot be done with the text is wrong with the text
             reason = str(error)[:200].encode("ascii", "backslashreplace").decode()
             raise ModelFileError(f"the model's description is damaged ({reason})") from error
         if read.n_features < 1 or min(read.name_bytes, read.value_bytes, read.segment_bytes) < 0:
@@ -371,15 +370,16 @@ def _column(value: Any) -> str | None:
 
 def _category_counts(raw: Any, n_features: Any) -> tuple[tuple[int, int], ...]:
     """The features that are categories, increasing, each with its number of values."""
-    pairs = tuple(tuple(_checked(n, int) for n in _checked(pair, list)) for pair in raw)
-    features = [pair[0] for pair in pairs]
+    pairs = [_checked(pair, list) for pair in _checked(raw, list)]
+    counts = tuple((_checked(j, int), _checked(count, int)) for j, count in pairs)
+    features = [j for j, _ in counts]
     if (
-        not all(len(pair) == 2 and 0 <= pair[1] <= MOST_VALUES for pair in pairs)
+        not all(0 <= count <= MOST_VALUES for _, count in counts)
         or features != sorted(set(features))
         or (features and not 0 <= features[0] <= features[-1] < _checked(n_features, int))
     ):
         raise ValueError("impossible categories")
-    return tuple((pair[0], pair[1]) for pair in pairs)
+    return counts
 
 
 def encoded(name: str, kind: str = "column name", remedy: str = "rename the column") -> bytes:

@@ -8,6 +8,7 @@ does not depend on the model. `model_checks` refuses values that no fit produces
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -122,15 +123,12 @@ def load_model(path: str | os.PathLike[str]) -> tuple[FittedModel, dict[str, Any
 
 def _texts(content: bytes, ends: NDArray[np.int64], what: str) -> tuple[str, ...]:
     """Texts that stand one after the other, and end there."""
-    if not len(ends) and not content:
-        return ()
-    starts = np.concatenate([[0], ends[:-1]])
-    if (ends < starts).any() or ends[-1] != len(content) or ends[0] < 0:
+    starts = np.concatenate([[0], ends])
+    if (ends < starts[:-1]).any() or starts[-1] != len(content):
         raise ModelFileError(f"the {what} are damaged")
     try:
         names = tuple(
-            content[start:end].decode()
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            content[start:end].decode() for start, end in itertools.pairwise(starts.tolist())
         )
     except UnicodeDecodeError:
         raise ModelFileError(f"one of the {what} is not valid UTF-8") from None
