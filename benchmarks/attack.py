@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "attacks"
-COUNTS = {"model_files": 10_000, "tables": 1_000, "commands": 200, "kernel_cache": 200}
+COUNTS = {
+    "model_files": 10_000,
+    "certificates": 1_000,
+    "tables": 1_000,
+    "commands": 200,
+    "kernel_cache": 200,
+}
 PURPOSES = {
     "model_files": "changed and invented model files are loaded",
+    "certificates": "changed certificates are verified, and what is confirmed is tried on rows",
     "tables": "hostile tables are given to `fit`, `score`, `explain` and `report`",
     "commands": "commands are stopped by SIGINT, SIGTERM, SIGHUP and SIGKILL at random moments",
     "kernel_cache": "the cache of compiled code is damaged and shared",
