@@ -8,6 +8,8 @@ new rows (of new subjects) that are flagged should be at most the rate, within t
 over the fits. "As independent" gives every row a group of its own; "as found" leaves groups to the
 library; "named" passes them.
 
+Then the same for independent rows that repeat, because their columns have few different values.
+
 Then the signs of dependence that the library looks for: on random tables of independent rows, where
 each is a false alarm, and on the training rows of the tables (npz) in the folders.
 """
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from diffint import DiffInt
 from diffint.core.errors import CalibrationWarning
@@ -101,6 +104,63 @@ def check_rates(fits: int, lines: list[str]) -> None:
     emit(lines, "")
 
 
+def whole_numbers(rng: np.random.Generator, n_rows: int) -> np.ndarray:
+    """Three columns, binomial with three draws of probability 0.3."""
+    return rng.binomial(3, 0.3, size=(n_rows, 3)).astype(float)
+
+
+def texts(rng: np.random.Generator, n_rows: int) -> pd.DataFrame:
+    """Three independent categories with six values each."""
+    shares = (0.4, 0.25, 0.18, 0.1, 0.05, 0.02)
+    return pd.DataFrame(rng.choice(list("abcdef"), size=(n_rows, 3), p=shares), columns=list("xyz"))
+
+
+def one_hot(rng: np.random.Generator, n_rows: int) -> np.ndarray:
+    """The categories of `texts`, with four values each, as columns of 0 and 1."""
+    codes = rng.choice(4, size=(n_rows, 3), p=(0.5, 0.3, 0.15, 0.05))
+    return np.eye(4)[codes].reshape(n_rows, 12)
+
+
+REPEATING: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "3 columns of binomial(3, 0.3)": whole_numbers,
+    "the same, with noise of 0.001": lambda rng, n: (
+        whole_numbers(rng, n) + 1e-3 * rng.normal(size=(n, 3))
+    ),
+    "4 columns of 0, 1, 2 or 3": lambda rng, n: rng.integers(0, 4, size=(n, 4)).astype(float),
+    "3 normal columns, rounded to whole numbers": lambda rng, n: np.round(rng.normal(size=(n, 3))),
+    "3 one-hot categories": one_hot,
+    "3 categories": texts,
+    "2 normal columns, 3 of binomial(3, 0.3)": lambda rng, n: np.hstack(
+        [rng.normal(size=(n, 2)), whole_numbers(rng, n)]
+    ),
+    "4 normal columns": lambda rng, n: rng.normal(size=(n, 4)),
+}
+SIZES, REPEATING_RATES = (100, 300, 1_000), (0.1, 0.05, 0.01)
+
+
+def check_repeating(fits: int, lines: list[str]) -> None:
+    """Add one line per kind of table whose rows repeat."""
+    emit(
+        lines,
+        f"## Rows that repeat by chance: share of new rows flagged ({fits} fits)",
+        "",
+        "| columns | rows | rate 0.1 (s.e.) | rate 0.05 (s.e.) | rate 0.01 (s.e.) |",
+        "|---|---|---|---|---|",
+    )
+    for name, make in REPEATING.items():
+        for n_rows in SIZES:
+            shares = np.empty((fits, len(REPEATING_RATES)))
+            for seed in range(fits):
+                rng = np.random.default_rng(seed)
+                detector = DiffInt(random_state=seed, n_jobs=1).fit(make(rng, n_rows))
+                p_values = detector.p_values(make(rng, NEW_ROWS))
+                shares[seed] = [(p_values <= rate).mean() for rate in REPEATING_RATES]
+            errors = shares.std(axis=0, ddof=1) / np.sqrt(fits)
+            cells = [f"{m:.3f} ({e:.3f})" for m, e in zip(shares.mean(axis=0), errors, strict=True)]
+            emit(lines, f"| {name} | {n_rows:,} | {' | '.join(cells)} |")
+    emit(lines, "")
+
+
 SIGNS: dict[str, Callable[[Any, int], bool]] = {
     "copies grouped (over 5 % of the rows)": lambda found, n: found.n_copies > 0.05 * n,
     "rows that share own values (over 20 %)": lambda found, n: found.n_equal > 0.2 * n,
@@ -173,6 +233,9 @@ def main() -> None:
         "",
     )
     check_rates(options.fits, lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_repeating(options.fits, lines)
     check_signs(options.data, lines)
     if options.out:
         options.out.write_text("\n".join(lines).rstrip() + "\n")

@@ -14,7 +14,10 @@ from .category_positions import with_new_values
 from .sampling import at_most
 from .task import Split, Task
 
+Array = NDArray[np.float64]
+
 _SAMPLE_ROWS, _SAMPLE_CELLS = 2_000, 100_000  # most calibration rows that a model stores
+_FEWEST_ABOVE = 2.5  # scores of each member above its quantile, which is the third highest or lower
 
 
 def calibrate(
@@ -24,13 +27,15 @@ def calibrate(
     x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
+        by_member = []
         as_new = with_new_values(x, x[~task.left_out], task.kinds.categories)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
-            total[rows] += prepared.packed.member_scores(as_new[rows], i, n_jobs)
+            by_member.append(prepared.packed.member_scores(as_new[rows], i, n_jobs))
+            total[rows] += by_member[-1]
             count[rows] += 1
         rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
-        scores = total[rows] / count[rows]
+        scores = _as_by_all(total[rows] / count[rows], by_member)
     else:
         source = split.held_out if split.kind == "holdout" else split.train[0]
         rows = at_most(source, MAX_SCORES, rng)
@@ -57,9 +62,40 @@ def calibrate(
     )
 
 
-def unseen_scores(
-    prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int
-) -> NDArray[np.float64]:
+def _as_by_all(scores: Array, by_member: list[Array]) -> Array:
+    """Scores of left-out rows, raised to those that the mean of all members may reach. → (rows,)
+
+    A left-out row is scored by one member, a new row by the mean of all. Where the members score
+    a row alike, that makes no difference. Where they do not, more new rows than left-out rows may
+    be above a score. The sorted scores are therefore at least those of two extreme cases:
+
+    - Each high score is that of one member alone, as of a row that repeats one that only this
+      member left out: more rows have one, as many times as there are members, and by as many
+      times less is their mean above the usual score.
+    - The members agree on the order of rows, but not on the size of scores. A quantile of the mean
+      is then the mean of the members' quantiles. Their root mean square is used: the mean follows
+      the largest, which are large because few rows that these members left out have high scores.
+      It is not used for the highest scores, of which each member has too few.
+
+    scores: (rows,); by_member: for each member, its scores of the rows that it left out
+    """
+    n_members, order = len(by_member), np.argsort(scores, kind="stable")
+    above = 1.0 - (np.arange(len(scores)) + 0.5) / len(scores)  # share of the rows
+
+    def exceeded_by(share: Array, own: Array) -> Array:
+        return np.asarray(np.quantile(own, 1.0 - share, method="hazen"))
+
+    usual = np.mean([np.median(own) for own in by_member])
+    alone = exceeded_by(above / n_members, np.concatenate(by_member))
+    alone = usual + (alone - usual) / n_members
+    agreed = np.sqrt(np.mean([exceeded_by(above, own) ** 2 for own in by_member], axis=0))
+    agreed[above * min(map(len, by_member)) < _FEWEST_ABOVE] = 0.0
+    raised = np.empty_like(scores)
+    raised[order] = np.maximum.accumulate(np.max([scores[order], alone, agreed], axis=0))
+    return raised
+
+
+def unseen_scores(prepared: PreparedMembers, x: NDArray[Any], split: Split, n_jobs: int) -> Array:
     """The score of each row by the members that were not trained on it; NaN if there is none."""
     total, count = np.zeros(len(x)), np.zeros(len(x))
     for i, train in enumerate(split.train):
