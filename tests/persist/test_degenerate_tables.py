@@ -87,3 +87,12 @@ def test_one_extreme_row_among_many(tmp_path):
     check(detector, table, tmp_path / "m")
     blank = np.full((1, 3), np.nan)
     assert detector.anomaly_score(blank)[0] > np.median(detector.anomaly_score(table))
+
+
+@pytest.mark.parametrize("settings", [{"kept_rows": 0}, {"calibration": "training"}], ids=str)
+def test_a_loaded_model_without_stored_rows_bounds_regions(settings, tmp_path):
+    detector = DiffInt(**FAST, **settings).fit(tables(60)["one extreme row"])
+    detector.save(tmp_path / "m")
+    before = detector.certify_region({"x0": 5.0}, None, splits=2)
+    after = DiffInt.load(tmp_path / "m").certify_region({"x0": 5.0}, None, splits=2)
+    assert (after.lower, after.upper) == (before.lower, before.upper)

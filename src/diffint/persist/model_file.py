@@ -194,6 +194,7 @@ def _assemble(description: Description, arrays: dict[str, NDArray[Any]]) -> Fitt
         )
     content, ends = arrays["features.name_bytes"].tobytes(), arrays["features.name_ends"]
     names = _texts(content, ends, "names of the features")
+    arrays.setdefault("calibration.sample", np.empty((0, len(names))))
     kinds = Kinds(description.times, _categories(description, arrays))
     if kinds.features(kinds.columns(names)) != list(names):
         raise ModelFileError("the features of the columns of times are not those of the model")
