@@ -103,7 +103,7 @@ class TableFile:
         first = 0
         try:
             for batch in self._source.batches(list(columns)):
-                if not self.format.for_people:
+                if self.format.has_types:
                     # Arrow would follow offsets and positions of the file wherever they lead.
                     batch.validate(full=True)
                 for start in range(0, batch.num_rows, BATCH_ROWS):
