@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ import pandas as pd
 import pytest
 
 from diffint import DiffInt, plots
-from diffint.core.errors import InputError, InputTypeError, InputWarning
+from diffint.core.errors import IdentifierWarning, InputError, InputTypeError, InputWarning
 from diffint.engine.reference import score
+from diffint.tables.categories import find_categories
 
 from .conftest import QUICK, make_rows
 
@@ -184,6 +186,22 @@ def test_identifiers_of_a_small_table_are_ignored_too(table):
         detector = DiffInt(**QUICK).fit(few)
     renamed = few.assign(name="another animal")
     assert np.array_equal(detector.anomaly_score(renamed), detector.anomaly_score(few))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_texts", "ignored"),
+    [(100, 50, False), (100, 51, True), (20, 20, False), (21, 21, True), (40, 21, True)],
+)
+def test_texts_are_identifiers_if_more_than_half_of_them_differ(n_rows, n_texts, ignored):
+    """And more than 20; cells without a text do not count."""
+    texts = pd.Series([f"t{i % n_texts}" for i in range(n_rows)] + [None] * 30)
+    frame = pd.DataFrame({"name": texts, "x": np.arange(len(texts), dtype=float)})
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = find_categories(frame)
+    assert len(found[0]) == (0 if ignored else n_texts)
+    names = [w.message.columns for w in warned if isinstance(w.message, IdentifierWarning)]
+    assert names == ([("name",)] if ignored else [])
 
 
 def test_a_few_rows_with_different_values_are_learned(table):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from diffint.core.scaling import fit_scaler
-from diffint.core.scaling.curves import LIMIT
+from diffint.core.scaling.curves import LIMIT, category_curve
 
 RNG = np.random.default_rng(0)
 MOSTLY_3 = np.full(20_000, 3.0)
@@ -174,6 +174,24 @@ def test_any_column(column):
             assert (np.diff(scaled[:, 0]) >= 0).all()
         assert np.isfinite(scaled).all()
     assert np.isfinite(scaler.to_original(np.linspace(-9, 9, 40)[:, None])).all()
+
+
+def test_values_of_a_category_take_as_much_of_the_range_as_they_have_rows():
+    curve = category_curve(np.array([0.5, 0.3, 0.2]), 0.6)
+    assert curve.values.tolist() == [-1, 0, 1, 2, 3]
+    np.testing.assert_allclose(curve.scaled, [-LIMIT, -0.3, 0.18, 0.48, LIMIT])
+    assert category_curve(np.ones(1), 0.6) is None
+    weak = category_curve(np.full(2, 0.5), 0.0)  # the positions stay apart
+    np.testing.assert_allclose(weak.scaled, [-LIMIT, -0.05, 0.05, LIMIT])
+
+
+def test_a_value_that_hardly_any_row_has_takes_a_ten_thousandth_of_the_range():
+    share = np.array([0.5, 0.0, 0.0, 0.5 - 1e-6, 1e-6])
+    curve = category_curve(share, 1.0)
+    width = np.array([0.5, 1e-4, 1e-4, 0.5 - 1e-6, 1e-4])
+    ends = 2 * np.append(0, np.cumsum(width)) / width.sum() - 1
+    np.testing.assert_allclose(curve.scaled[1:-1], (ends[1:] + ends[:-1]) / 2, atol=1e-12)
+    assert (np.diff(curve.scaled) > 0.9e-4).all()
 
 
 def test_knots_that_no_fit_returns_are_not_possible():

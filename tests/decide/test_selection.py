@@ -1,9 +1,12 @@
 """Rows selected by a false discovery rate, and the bound on false alerts."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from diffint import DiffInt
@@ -79,6 +82,25 @@ def test_storey_selects_more_among_many_anomalies():
     plain, storey = (select_rows(rule, scores, 0.05, m) for m in ("benjamini-hochberg", "storey"))
     assert plain.n_selected < storey.n_selected
     assert (storey.selected | ~plain.selected).all()
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(1, 60), st.lists(st.floats(0, 1), min_size=1, max_size=40))
+@example(99, [0.04, 0.04, 0.04, 0.9])  # with one more of the high p-values, none is selected
+def test_the_level_of_storey_is_the_defined_one(n, places):
+    """q / π₀, where π₀ = (1 + p-values above λ) / (rows · (1 − λ)), and λ is 1/2 or just below."""
+    counts = [1 + round(place * n) for place in places]  # p-values times n + 1
+    rule = FlagRule(Calibration("holdout", np.arange(1.0, n + 1), np.ones(n, np.int64)), 0.1)
+    level = Fraction(max((n + 1) // 2, 1), n + 1)
+    p = [Fraction(count, n + 1) for count in counts]
+    normal = (1 + sum(value > level for value in p)) / (len(p) * (1 - level))
+    rate = Fraction(1, 20) / min(normal, 1)
+    allowed = [value for k, value in enumerate(sorted(p), 1) if value <= rate * k / len(p)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # few rows may allow no selection
+        found = select_rows(rule, n + 1.5 - np.array(counts), 0.05, "storey")
+    np.testing.assert_allclose(found.p_values, [float(value) for value in p])
+    assert found.selected.tolist() == [value <= max(allowed, default=-1) for value in p]
 
 
 def test_too_few_calibration_rows_to_select_any():

@@ -57,6 +57,14 @@ def test_coverages_alone_and_together():
             assert together[k, n - 1] == np.float32(kept.mean())
 
 
+def test_values_at_both_ends_of_a_range_are_inside_it():
+    rows = np.array([[1, 5], [2, 5], [2, np.nan], [3, 6], [4, 7]], dtype=np.float32)
+    lower, upper = np.array([[2, 5]], dtype=np.float32), np.array([[3, 6]], dtype=np.float32)
+    np.testing.assert_allclose(coverages(rows, lower, upper), [[3 / 5, 3 / 4]])
+    together = joint_coverages(rows, lower, upper, np.array([[2.0, 1.0]]))
+    np.testing.assert_allclose(together, [[3 / 5, 2 / 4]])
+
+
 def test_a_row_is_matched_to_the_unit_that_fits_most_of_it():
     rows, lower, upper = boxes()
     unit = nearest_units(rows, lower, upper, 0.1)

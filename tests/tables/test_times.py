@@ -12,6 +12,7 @@ from diffint import DiffInt
 from diffint.core.errors import InputError, InputTypeError, InputWarning
 from diffint.core.formatting import moment_text
 from diffint.explain.nearest_normal import Change, NearestNormal
+from diffint.tables.times import find_times, with_time_parts
 
 from ..conftest import QUICK
 from ..show.report.tables import data_of
@@ -51,6 +52,24 @@ def test_a_time_becomes_its_parts(detector):
     hours, weekdays = (detector.model_.categories[j] for j in (0, 1))
     assert sorted(map(int, hours)) == list(range(24))
     assert "Sunday" in weekdays
+
+
+@pytest.mark.parametrize(
+    ("day", "weekday"),
+    [
+        ("1969-07-20", "Sunday"),
+        ("1970-01-01", "Thursday"),
+        ("2000-01-01", "Saturday"),
+        ("2024-02-29", "Thursday"),
+        ("2024-12-31", "Tuesday"),
+    ],
+)
+def test_the_parts_of_known_days(day, weekday):
+    times = pd.date_range(pd.Timestamp(day) - pd.Timedelta(days=400), periods=4_000, freq="5h")
+    frame = pd.DataFrame({"time": [*times, pd.Timestamp(day + " 23:59:59.999")]})
+    features = with_time_parts(frame, find_times(frame)).iloc[-1]
+    month = datetime.date.fromisoformat(day).strftime("%B")
+    assert features.iloc[:3].tolist() == ["23", weekday, month]
 
 
 @pytest.mark.parametrize("shift", [0, 70, 1000])
