@@ -131,6 +131,19 @@ def test_a_new_value(detector, new):
     assert "shop has new values in 5 % of the rows, before in 0 %" in found.text()
 
 
+@pytest.mark.parametrize("trained_on", [False, True])
+def test_which_values_count_as_new(trained_on):
+    """If stored rows helped to list the values, theirs are new if no other stored row has them."""
+    stored, later = [0, 0, 0, 1, 2, 2, np.nan, 4], [0, 1, 3, 4, np.nan, 3]
+    pooled = np.array([*stored, *later])[:, None]
+    rng = np.random.default_rng(0)
+    found = build_dictionary(pooled, len(stored), {0: 4}, (), trained_on, rng)
+    column = found.columns[:, [entry.kind for entry in found.entries].index("new values")]
+    not_listed = [0, 0, 0, 0, 0, 0, 0, 1, *(0, 0, 0, 1, 0, 0)]
+    as_if_left_out = [0, 0, 0, 1, 0, 0, 0, 1, *(0, 0, 1, 1, 0, 1)]
+    assert column.tolist() == (as_if_left_out if trained_on else not_listed)
+
+
 def test_other_shares_of_values(detector, new):
     new["shop"] = np.random.default_rng(2).choice(["x", "y", "z"], 800, p=[0.3, 0.6, 0.1])
     found = detector.drift(new)

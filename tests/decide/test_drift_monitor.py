@@ -124,6 +124,26 @@ def test_a_new_value_of_a_category_and_a_change_of_shares(mixed):
     assert state.changes[0].value in {"red", "green", "blue"}
 
 
+def test_listed_values_of_a_category_are_not_new(mixed):
+    """Bin 0 says yes, 1 no, −1 nothing: that a value is new, which it is, or that it is missing."""
+    statistics = DriftStatistics(mixed.model_)
+    values = mixed.model_.categories[2]
+    table = np.array([[0.0, 0.0, code] for code in (0, 1, 2, 3, np.nan)])
+    bins = statistics.bins(table, None)
+    found = {
+        (statistic.what, values[statistic.value] if statistic.what == "value" else ""): bins[:, s]
+        for s, statistic in enumerate(statistics.statistics)
+        if statistic.features == (2,)
+    }
+    assert found[("new value", "")].tolist() == [1, 1, 1, 0, -1]
+    assert found[("missing", "")].tolist() == [1, 1, 1, 1, 0]
+    for code, value in enumerate(values):
+        is_value = [0 if code == other else 1 for other in range(3)]
+        assert found[("value", value)].tolist() == [*is_value, -1, -1]
+    counts = statistics.counts[[s.what for s in statistics.statistics].index("new value")]
+    assert counts[:2].tolist() == [0, 750]  # reference rows, which have only listed values
+
+
 def test_only_new_categories_and_only_missing_values(mixed):
     only_new = DriftMonitor(mixed).update(draw_mixed(50, 4).assign(colour="violet"))
     assert only_new.drifted

@@ -1,5 +1,7 @@
 """Groups of flagged rows that break the same thing in the same way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,6 +120,31 @@ def test_new_values_that_several_rows_share_are_a_group(detector):
     for order in (one, one.iloc[::-1]):
         (group,) = detector.explain(order).alert_groups()
         assert (group.name, group.text) == (name, text)
+
+
+@pytest.mark.parametrize(
+    ("age_too", "noise_too", "sizes"),
+    [(4, 0, [8, 4]), (1, 8, [8, 4]), (2, 4, [12]), (3, 3, [8, 4])],
+)
+def test_groups_are_joined_if_half_of_each_breaks_what_the_other_does(
+    detector, age_too, noise_too, sizes
+):
+    """4 rows break `noise` first, some of them `age` too; 8 rows the other way round.
+
+    Each breaks another column as well, so that few rows break exactly the same.
+    """
+    rows = make_table(12, 5).astype({"age": float})
+    rows.loc[[*range(4), *range(4, 4 + noise_too)], "noise"] = 40.0
+    rows.loc[[*range(4, 12), *range(age_too)], "age"] = 300.0
+    for place, (column, value) in enumerate([("weight", 500.0), ("price", -900), ("size", 90)]):
+        rows.loc[place::3, column] = value
+    why = detector.explain(rows)
+    doubt = np.ones((12, 6))
+    doubt[:4, 4] = doubt[4:, 3] = 3.0
+    doubt[:4, 3] = doubt[4:, 4] = 2.0
+    groups = replace(why, doubt=doubt).alert_groups()
+    assert why.flagged.all()
+    assert [len(group) for group in groups] == sizes
 
 
 def test_rows_with_equal_scores_are_ordered_by_their_values(detector):

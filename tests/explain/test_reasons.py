@@ -309,6 +309,36 @@ class TestConditionalReasons:
         assert re.search(r"; (1\.9|2)[.\d]* would fit\.$", why.reason(0, 1))
         assert why.reason(1, 1).endswith("; 2 would fit (a tenth of it).")
 
+    def test_a_power_of_ten_is_not_said_if_another_one_leads_into_the_range_too(self):
+        """5,000 may be 5, 50 or 500, though 5 is what the rest of the row tells."""
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"a": 10 ** rng.uniform(0, 3, 1_500)})
+        table = table.assign(**{name: table["a"] * rng.uniform(0.99, 1.01, 1_500) for name in "bc"})
+        detector = DiffInt(**QUICK).fit(table)
+        why = detector.explain(pd.DataFrame({"a": [5.0], "b": [5_000.0], "c": [5.0]}))
+        found = why.reason_of(0, 1)
+        assert (found.kind.value, found.power) == ("beyond", 0)
+        assert 1 <= found.expected <= 10
+        assert why.reason(0, 1).endswith(" would fit.")
+
+    @pytest.mark.parametrize("wrong", [["b"], ["a", "b"]])
+    def test_values_in_doubt_do_not_tell_what_is_wrong_with_others(self, wrong):
+        """`a` and `b` follow from each other most closely, but either may be wrong."""
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"a": rng.uniform(0, 10, 2_050)})
+        for name, noise in {"b": 0.01, "c": 0.1, "d": 0.1, "e": 0.1}.items():
+            table[name] = table["a"] + rng.normal(0, noise, 2_050)
+        rows = table.tail(50).copy()
+        rows[wrong] = (rows[wrong] + 5) % 10
+        why = DiffInt(**QUICK).fit(table.head(2_000)).explain(rows)
+        why = replace(why, doubt=np.tile([1.0, 3.0, 0.0, 0.0, 0.0], (50, 1)))
+        for row in range(50):
+            reasons = why.reasons_of(row)
+            assert reasons[0].feature == 1
+            assert len(reasons) >= len(wrong)
+            for reason in reasons:
+                assert {condition.feature for condition in reason.conditions} <= {2, 3, 4}
+
     def test_the_value_of_a_condition_is_seen_to_be_inside_it(self):
         rng = np.random.default_rng(0)
         table = pd.DataFrame({"lat": rng.normal(40.8, 0.02, 3_000)})
