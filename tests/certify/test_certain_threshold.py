@@ -24,6 +24,7 @@ def detector():
 def test_every_row_beyond_is_flagged(detector, side):
     found = detector.certain_threshold("size", side)
     assert found.value is not None
+    assert found.value == float(f"{found.value:.4g}")
     assert found.certificate.verdict == "all flagged"
     rng = np.random.default_rng(1)
     away = rng.exponential(3.0, 500) * (1 if side == "above" else -1)

@@ -200,3 +200,25 @@ def test_impossible_depths():
     with pytest.raises(InputError, match="temperature"):
         soft_union_error(0.1, 3, 2, 0.0)
     assert soft_union_error(0.0, 3, 2, 0.1) == 1.0
+
+
+@pytest.mark.parametrize("scaling", ["unit", "standard"])
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0])
+def test_the_bound_is_close_to_the_largest_spread_of_slopes(scaling, temperature):
+    x = make_rows(150, 3, seed=1)
+    settings = {**QUICK, "scaling": scaling, "temperature": temperature}
+    model = DiffInt(**settings).fit(x).model_
+    member = model.members[0]
+    lower, upper = member.lower.astype(float), member.upper.astype(float)
+    far = 30 * temperature
+    spread = []
+    for j in range(3):
+        start, stop = lower[:, j].min() - far, upper[:, j].max() + far
+        if scaling == "unit":
+            start, stop = max(start, 0.0), min(stop, 1.0)
+        grid = np.linspace(start, stop, 5_000)[:, None]
+        logs = intervals.log_memberships(grid, lower[:, [j]], upper[:, [j]], temperature)[:, :, 0]
+        slopes = np.diff(logs, axis=0) / np.diff(grid, axis=0)
+        spread.append(np.ptp(slopes, axis=1).max())
+    nearly = np.linalg.norm(spread) / np.sqrt(8)
+    assert 0.98 * nearly <= encoder_lipschitz_bound(model) <= 1.05 * nearly

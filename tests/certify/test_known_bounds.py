@@ -14,6 +14,7 @@ import pytest
 from diffint import DiffInt
 from diffint.certify.branch_and_bound import Parts
 from diffint.certify.reference_bounds import ReferenceBounds
+from diffint.certify.regions import certify_region
 from diffint.certify.rows import certify
 from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
@@ -29,8 +30,9 @@ MODELS = {
     "category": {"decoder": "certified", "kept_rows": 6},
 }
 # For each model the sums over the regions of: the lower and the upper bound; the same after halving
-# them; the lower bounds of the second computation without and with a search, and the upper one. Of
-# a certified decoder also the sums over rows of these parts of their certificate.
+# them; the lower bounds of the second computation without and with a search, and the upper one.
+# Then of one region: both bounds after 40 splits, and in how many parts it was tried to decide it.
+# Of a certified decoder also the sums over rows of these parts of their certificate.
 SUMMED = (
     *("bound", "bound_at_row", "image_distance", "distance", "beside_error", "rounding", "slack"),
     *("slack_at_row", "kappa", "code_distance", "out_of_support", "strict", "n_beyond"),
@@ -44,6 +46,9 @@ KNOWN = {
         4.8346246738,
         5.86525318223,
         12.487836671,
+        0.449843368806,
+        1.28699100736,
+        41.0,
         254.28346814,
         254.53649747,
         490.972985623,
@@ -66,6 +71,9 @@ KNOWN = {
         4.96149494378,
         6.01529501294,
         17.318997152,
+        0.480758849735,
+        1.97032520956,
+        41.0,
     ],
     "differences": [
         5.99670386457,
@@ -75,6 +83,9 @@ KNOWN = {
         4.99139773823,
         6.02168417141,
         11.7294233687,
+        0.523718181241,
+        1.21664204392,
+        16.0,
         222.227341578,
         222.516553216,
         426.860732499,
@@ -97,6 +108,9 @@ KNOWN = {
         4.36610407118,
         5.00948886885,
         217.470078492,
+        0.0,
+        100.0,
+        8.0,
     ],
     "kept rows": [
         5.28643859358,
@@ -106,6 +120,9 @@ KNOWN = {
         4.90164683868,
         5.28658179265,
         14.4465480247,
+        0.449877654544,
+        1.52851134848,
+        41.0,
         274.685834692,
         274.814784898,
         451.950421673,
@@ -128,6 +145,9 @@ KNOWN = {
         4.3726379292,
         4.85555348612,
         27.2575409756,
+        0.636132239503,
+        3.11554358405,
+        1.0,
         472.472010301,
         473.508821997,
         445.077077849,
@@ -216,7 +236,7 @@ def regions(name):
             lower[2] -= 0.1
         if name == "category":
             lower[4], upper[4] = sorted(rng.integers(0, 4, 2))
-        yield lower, upper
+        yield width, lower, upper
 
 
 def found(detector, name):
@@ -224,7 +244,7 @@ def found(detector, name):
     reference, sums = ReferenceBounds(detector.model_), np.zeros(7)
     rng = np.random.default_rng(2)
     prepared = PreparedModel(detector.model_)
-    for lower, upper in regions(name):
+    for width, lower, upper in regions(name):
         quick = Parts.bounded(prepared, lower[None], upper[None])
         first, searched = reference.bounds(lower, upper, 0), reference.bounds(lower, upper, 8)
         parts, _ = quick.halves(prepared)
@@ -241,6 +261,14 @@ def found(detector, name):
         halves = parts.score if len(parts) else quick.score
         ends = *np.ravel(quick.score), halves[0].min(), halves[1].max(), first[0], *searched
         sums += np.minimum(ends, 100.0)  # without an end, errors may have none
+        if width == 0.5:
+            whole, threshold = (
+                certify_region(prepared, lower, upper, 40, aim="bounds"),
+                np.mean(first),
+            )
+            decided = certify_region(prepared, lower, upper, 40, threshold=threshold)
+            searches = whole.lower, min(whole.upper, 100.0), decided.n_boxes
+    sums = np.append(sums, searches)
     if detector.model_.config.decoder != "certified":
         return sums
     if name != "category":

@@ -366,3 +366,11 @@ def test_a_column_of_times_is_answered_with_its_features():
     detector = DiffInt(**QUICK).fit(table)
     with pytest.raises(InputError, match=r"not a feature; its features are 'when \(hour\)', 'when"):
         detector.certify_region({"when": "2024-02-01"}, None)
+
+
+@pytest.mark.parametrize("n_features", [8, 9])
+def test_at_most_eight_features_are_named(n_features):
+    detector = DiffInt(**QUICK).fit(make_rows(60, n_features))
+    named = ", ".join(f"'x{j}'" for j in range(8)) + (", …" if n_features > 8 else "")
+    with pytest.raises(InputError, match=rf"the features are {named}\. To give"):
+        detector.certify_region({"y": 1.0}, None)

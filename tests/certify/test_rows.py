@@ -175,6 +175,7 @@ def test_the_usual_threshold_and_margin_are_the_papers(certified, rows):
         certified.certify(rows, active_threshold=0.9, margin=0.2),
     )
     np.testing.assert_array_equal(usual.bound, given.bound)
+    assert (usual.active_threshold, usual.margin) == (0.9, 0.2)
     assert given.inlier_rates == usual.inlier_rates
 
 
@@ -239,6 +240,10 @@ def test_frame_and_text(rows):
     table = certificate.to_frame()
     assert list(table.columns[:4]) == ["row", "score", "bound", "bound_at_row"]
     assert len(table) == len(certificate) == 3
+    for name in ("distance", "beside_error", "slack", "slack_at_row", "rounding"):
+        np.testing.assert_array_equal(table[name], getattr(certificate, name).mean(axis=0))
+    for name in ("n_beyond", "out_of_support", "strict", "strict_envelope"):
+        np.testing.assert_array_equal(table[name], getattr(certificate, name))
     text = certificate.text(0)
     assert "proven to be at least" in text
     assert "% of the training rows" in text

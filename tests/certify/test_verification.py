@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -71,6 +72,9 @@ def test_the_text_keeps_every_digit_and_infinite_ends(detector, tmp_path):
     certificate.save(tmp_path / "region.json")
     written = json.loads((tmp_path / "region.json").read_text())
     assert written == certificate.to_dict()
+    text = certificate.to_json()
+    assert text.startswith('{\n "diffint_certificate": ')
+    assert text.count("\n   [") == 2 * certificate.n_boxes  # a line for each part
     assert written["region"] == [{"feature": "x1", "lower": 0.1 + 0.2, "upper": "inf"}]
     assert written["parts"]["count"] == certificate.n_boxes == len(written["parts"]["lower"])
 
@@ -144,6 +148,40 @@ def test_a_changed_witness_is_refused(detector, mixed, which):
     assert reason(detector, changed(mixed, f"witnesses.{which}", None)) == "statement"
 
 
+@pytest.mark.parametrize(("rate", "confidence"), [(2.0, None), (0.0, 0.9), (0.05, 1.0)])
+def test_rates_that_are_not_possible(detector, flagged, rate, confidence):
+    document = changed(flagged, "threshold.false_positive_rate", rate)
+    found = detector.verify(changed(document, "threshold.confidence", confidence))
+    assert found.detail == "its false-positive rate or confidence is not possible"
+
+
+@pytest.fixture(scope="module")
+def narrow(detector) -> dict:
+    row = make_rows().mean(axis=0) + 6 * make_rows().std(axis=0)
+    return detector.certify_region(row - 1e-3, row + 1e-3, splits=0).to_dict()
+
+
+@pytest.mark.parametrize(("which", "factor"), [("lower", 1.1), ("upper", 0.9)])
+def test_bounds_that_a_row_disproves(detector, narrow, which, factor):
+    row = (make_rows().mean(axis=0) + 6 * make_rows().std(axis=0))[None]
+    found = detector.verify(changed(narrow, f"bounds.{which}", lambda bound: bound * factor))
+    side, score = {"lower": "below", "upper": "above"}[which], detector.anomaly_score(row)[0]
+    says, proves = found.detail.split(", but a row of the region scores ")
+    assert says.startswith(f"it says that no row scores {side} ")
+    assert float(proves) == pytest.approx(score, abs=1e-9)
+
+
+@pytest.mark.parametrize("which", ["lower", "upper"])
+def test_bounds_that_are_not_disproved_but_cannot_be_proven(detector, which):
+    """The score of the only row: the same row may score a little more or less beside others."""
+    row = make_rows().mean(axis=0) + 6 * make_rows().std(axis=0)
+    document = detector.certify_region(row, row).to_dict()
+    score = float(detector.anomaly_score(row[None])[0])
+    found = detector.verify(changed(document, f"bounds.{which}", score))
+    assert found.reason == "bounds"
+    assert re.search("but only [0-9.]+ can be proven, in its part 1$", found.detail)
+
+
 def test_another_model_is_refused(detector, flagged):
     other = DiffInt(**QUICK, decoder="certified", false_positive_rate=0.05).fit(make_rows(seed=1))
     assert reason(other, flagged) == "model"
@@ -177,6 +215,14 @@ def test_every_part_of_the_model_that_scores_depend_on_is_in_its_checksum(detect
 def test_what_is_not_a_certificate_is_an_error(detector, content):
     with pytest.raises(InputError, match="not a certificate"):
         detector.verify(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("statement", "'statement'"), ("bounds.lower", "'bounds.lower'")]
+)
+def test_an_error_names_what_is_wrong(detector, flagged, path, name):
+    with pytest.raises(InputError, match=f"{name} cannot be true"):
+        detector.verify(changed(flagged, path, True))
 
 
 def test_wrong_types_are_an_error(detector, flagged):

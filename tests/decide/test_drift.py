@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from diffint import DiffInt
-from diffint.core.errors import InputError
+from diffint.core.errors import InputError, InputWarning
 from diffint.decide.drift_dictionary import build_dictionary
-from diffint.decide.permutation_test import compare_means, equal_chances
+from diffint.decide.permutation_test import _FEW, compare_means, equal_chances
 from diffint.decide.restored import with_former_numbers, with_former_values
 
 QUICK = {"epochs": 10, "n_members": 2, "n_units": 32, "random_state": 0}
@@ -421,3 +422,80 @@ def test_many_strong_pairs_do_not_displace_a_weaker_one():
         pooled = np.concatenate([stored, new])
         entries = build_dictionary(pooled, 800, {}, [], True, np.random.default_rng(j)).entries
         assert (j - j % 2, j - j % 2 + 1) in {entry.features for entry in entries}
+
+
+def test_pairs_of_many_columns():
+    """Half are the most correlated ones, by the place that each has among those of its columns."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 50))
+    x[:, 1:] += np.linspace(0.1, 1.0, 49) * x[:, :-1]
+    found = build_dictionary(x, 100, {}, (), False, rng)
+    scores = found.columns[:, [entry.kind == "mean" for entry in found.entries]]
+    pairs = [entry.features for entry in found.entries if entry.kind == "pair"]
+    assert len(pairs) == len(set(pairs)) == 780
+    assert all(i < j for i, j in pairs)
+    size = np.sqrt((scores**2).sum(axis=0))
+    related = np.abs(scores.T @ scores) / np.outer(size, size)
+    np.fill_diagonal(related, -1.0)
+    place = (related[:, :, None] < related[:, None, :]).sum(axis=2)  # 0: the strongest of a column
+    every = sorted(
+        (
+            (min(place[i, j], place[j, i]), -related[i, j], (i, j))
+            for i in range(50)
+            for j in range(i)
+        ),
+    )
+    first = {(j, i) for _, _, (i, j) in every[:390]}
+    assert first <= set(pairs)
+    rest = {(j, i) for _, _, (i, j) in every[390:700]}
+    assert 60 < len(rest & set(pairs)) < 200  # the others are drawn from all the rest
+
+
+def test_columns_without_a_value_in_training_are_not_compared(new):
+    with pytest.warns(InputWarning, match="has no value"):
+        detector = DiffInt(**QUICK).fit(new.assign(empty=np.nan))
+    found = detector.drift(new.assign(empty=1.0))
+    assert found.level == 0.01
+    assert sorted(found.features) == ["a", "b", "c", "d", "e", "shop"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_statistics_of_a_max_test(scale):
+    """Differences of sums from the mean, in standard errors that a few rows do not make large."""
+    rng = np.random.default_rng(0)
+    columns = (scale * rng.normal(size=(300, 4))).astype(np.float32)
+    columns[:, 3] = 1.0
+    weights = np.array([1.0, 0.5, 1.0, 1.0])
+    found = compare_means(columns, 100, weights, 0.05, rng)
+    centred = columns - columns.mean(axis=0)
+    deviation = np.sqrt(columns.var(axis=0) + (centred**2).max(axis=0) * max(1 / 100, _FEW))
+    error = deviation / np.sqrt(1 / 100 + 1 / 200)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.nan_to_num(weights * centred[100:].sum(axis=0) / error, posinf=0, neginf=0)
+    expected[3] = 0.0
+    np.testing.assert_allclose(found.statistics, expected, rtol=1e-3)
+    assert found.bounds[3] == 1.0
+
+
+def test_permutations_have_the_distribution_of_the_statistic():
+    """The p-value of a difference is the share of exchanged rows with one as large."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(60, 1)).astype(np.float32)
+    found = compare_means(columns, 20, np.ones(1), 0.5, rng)
+    centred = columns[:, 0] - columns.mean()
+    sums = [abs(centred[rng.permutation(60)[:20]].sum()) for _ in range(4_000)]
+    observed = abs(centred[20:].sum())
+    expected = np.mean([value >= observed for value in sums])
+    p = found.p_values(np.abs(found.statistics), np.ones(1))[0]
+    assert p == pytest.approx(expected, abs=0.06)
+    assert found.critical(0.1) == pytest.approx(
+        np.quantile(sums, 0.9) / observed * abs(found.statistics[0]), rel=0.15
+    )
+
+
+def test_weights_of_two_families():
+    """Of 10 and 1,000 columns: the larger family's limit is farther out."""
+    weights = equal_chances(np.repeat([False, True], [10, 1_000]), 0.05)
+    few, many = -norm.ppf(0.05 / 40), -norm.ppf(0.05 / 4_000)
+    np.testing.assert_allclose(weights, np.repeat([1.0, few / many], [10, 1_000]))
+    assert (equal_chances(np.ones(5, dtype=bool), 0.05) == 1.0).all()

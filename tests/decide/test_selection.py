@@ -13,6 +13,7 @@ from diffint import DiffInt
 from diffint.core.calibration import Calibration
 from diffint.core.errors import CalibrationWarning, InputError
 from diffint.core.flag_rule import FlagRule
+from diffint.decide.false_alerts import false_alert_bounds
 from diffint.decide.selection import select_rows, step_up
 
 
@@ -118,6 +119,24 @@ def test_training_scores_promise_nothing():
     scores = Calibration("training", np.arange(9.0), np.ones(9, np.int64))
     with pytest.raises(InputError, match="no false discovery rate follows"):
         select_rows(FlagRule(scores, 0.1), np.arange(3.0), 0.1)
+
+
+def test_bounds_in_segments_are_those_of_each_with_a_share_of_the_error():
+    rng = np.random.default_rng(0)
+    rule = FlagRule(calibration(300, rng, np.repeat([0, 1], [100, 200])), 0.1)
+    codes = np.repeat([0, 1], 30)
+    scores = rng.normal(size=60) + 5 * codes + 4 * (rng.random(60) < 0.3)
+    found = select_rows(rule.for_rows(codes), scores, 0.2, confidence=0.9)
+    false = np.zeros(60)
+    for code, n in enumerate((100, 200)):
+        p = found.p_values[codes == code]
+        counts = false_alert_bounds(p, n, 0.95) * (p[:, None] >= p).sum(axis=1)
+        for i, value in enumerate(found.p_values):
+            false[i] += max(
+                (count for count, own in zip(counts, p, strict=True) if own <= value), default=0
+            )
+    n_selected = (found.p_values[:, None] >= found.p_values).sum(axis=1)
+    np.testing.assert_allclose(found.bounds, np.minimum(false / n_selected, 1.0))
 
 
 # --- Of a detector -------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import re
 import sys
 
 from diffint import DiffInt
-from diffint.fit.progress import compiling_progress
+from diffint.fit.progress import compiling_progress, training_progress
 
 from ..conftest import QUICK
 
@@ -58,3 +58,23 @@ def test_a_fit_on_a_terminal_prints_no_lines(rows, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     DiffInt(**QUICK, verbose=1).fit(rows)
     assert "diffint:" not in capsys.readouterr().err
+
+
+def test_the_bar_of_a_training_counts_epochs_of_all_members(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")  # only the last state is written
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def shown(n_steps):
+        with training_progress(epochs=5, n_members=3, verbose=1) as advance:
+            for step in range(n_steps):
+                advance(step % 3, 0.25)
+        return capsys.readouterr().err
+
+    assert re.search("training .* epoch 0/5 loss –", shown(0))
+    assert "epoch 0/5 loss 0.2500" in shown(2)
+    assert "epoch 2/5 loss 0.2500" in shown(6)
+    assert "epoch 2/5" in shown(8)
+    assert re.search("epoch 5/5 loss 0.2500 0:00:00", shown(15))
+    with training_progress(epochs=5, n_members=3, verbose=0) as advance:
+        assert advance is None

@@ -209,3 +209,56 @@ def test_bad_groups(groups, message):
 def test_too_few_groups_to_leave_one_out():
     with pytest.warns(CalibrationWarning, match="4 groups are too few to leave some out"):
         DiffInt(**{**QUICK, "epochs": 2}).fit(normal(400), groups=np.arange(400) % 4)
+
+
+def repeated(counts, seed=0):
+    """Different rows, each so many times."""
+    return np.repeat(normal(len(counts), seed), counts, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "are_copies"),
+    [
+        ([2, 4, 8, 12] * 6, True),  # even
+        ([3, 6, 9, 15] * 6, True),  # multiples of three
+        ([2, 4, 8, 12] * 5 + [1, 3], True),  # nearly all are even
+        ([2, 4, 8, 12] * 5 + [1, 3, 5], False),
+        ([1, 4, 7, 13] * 6, False),  # one more than a multiple of three
+        ([2] * 20, True),
+        ([2] * 19, False),  # too few to tell
+    ],
+)
+def test_rows_are_copies_if_their_numbers_say_so(counts, are_copies):
+    found = find_row_groups(repeated(counts), search_near=False)
+    assert found.n_copies == (sum(counts) - len(counts) if are_copies else 0)
+    assert len(np.unique(found.codes)) == sum(counts) - found.n_copies
+
+
+@pytest.mark.parametrize(("n_columns", "n_equal"), [(3, 0), (4, 100), (8, 100)])
+def test_rows_that_agree_in_four_columns_of_their_own_may_be_copies(n_columns, n_equal):
+    """Each of 100 sets of values occurs in two of 200 rows, which differ in another column."""
+    x = np.column_stack([np.tile(normal(100, n_features=n_columns), (2, 1)), normal(200)[:, 0]])
+    assert find_row_groups(x, search_near=False)[1:] == (0, n_equal, 0)
+
+
+@pytest.mark.parametrize(("n_shared", "n_equal"), [(1, 100), (2, 0)])
+def test_three_of_four_values_must_be_their_own(n_shared, n_equal):
+    """Values of the other columns occur with other ones, too."""
+    values = normal(100, n_features=4)
+    values[:, :n_shared] = np.arange(100)[:, None] // 2
+    x = np.column_stack([np.tile(values, (2, 1)), normal(200)[:, 0]])
+    assert find_row_groups(x, search_near=False)[1:] == (0, n_equal, 0)
+
+
+@pytest.mark.parametrize(("n_rows", "close"), [(29, 0), (30, 2)])
+def test_close_rows_are_looked_for_among_30(n_rows, close):
+    pairs = np.repeat(normal(15), 2, axis=0) + 1e-6 * normal(30, 1)
+    assert find_row_groups(pairs[:n_rows])[1:] == (0, 0, close)
+
+
+def test_nearly_equal_rows_are_copies_beside_rows_that_are_alone():
+    pairs = np.repeat(normal(100), 2, axis=0) + 1e-6 * normal(200, 1)
+    found = find_row_groups(np.concatenate([pairs, normal(4, 2)]))
+    assert (found.n_copies, found.close) == (100, 0)
+    assert (found.codes[:200:2] == found.codes[1:200:2]).all()
+    assert len(np.unique(found.codes[::2])) == 102
