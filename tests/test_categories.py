@@ -251,7 +251,10 @@ def test_mixed_types_in_a_column(table):
     assert len(detector.model_.categories[4]) == 4
     dirty = table.astype({"size": object})
     dirty.loc[7, "size"] = "large"
-    with pytest.raises(InputTypeError, match=r"'size' has numbers, but also text \(first 'large'"):
+    dirty.loc[9, "size"] = "small"
+    with pytest.raises(
+        InputTypeError, match=r"'size' has numbers, but also text \(first 'large' at row 7\)"
+    ):
         DiffInt(**QUICK).fit(dirty)
 
 

@@ -114,6 +114,41 @@ def test_a_relation_of_three_is_that_of_the_one_that_changed():
     assert [shift.feature for shift in detector.drift(new).moved] == ["x2"]
 
 
+def test_features_are_in_the_order_of_what_is_their_own():
+    """A lost relation counts for one of both features only: the other one comes at the end."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        return np.column_stack(
+            [rng.normal(size=(n, 1)) + 0.5 * rng.normal(size=(n, 4)), rng.normal(size=n)]
+        )
+
+    detector, new = DiffInt(**QUICK).fit(rows(1500)), rows(500)
+    new[:, 2] = rng.permutation(new[:, 2])
+    new[:, 4] += 0.4
+    found = detector.drift(new)
+    assert found.features[:2] == ("x2", "x4")
+    assert [shift.statistic for shift in found.shifts] == sorted(
+        (shift.statistic for shift in found.shifts), reverse=True
+    )
+
+
+def test_a_number_that_moved_explains_alerts_with_its_ranks_kept():
+    """Another number follows from it so closely that other former values would be alerts, too."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        a = rng.normal(size=n)
+        return pd.DataFrame({"a": a, "b": a + 0.2 * rng.normal(size=n)})
+
+    detector = DiffInt(**{**QUICK, "epochs": 30}, false_positive_rate=0.02).fit(rows(1500))
+    new = rows(500)
+    found = detector.drift(new.assign(a=2 * new["a"] + 30.0))
+    assert found.flagged_share > 0.9
+    assert found.explained[0][0] == "a"
+    assert found.explained[0][1] < 0.1
+
+
 def test_missing_cells(detector, new):
     new.loc[np.random.default_rng(2).random(800) < 0.13, "a"] = np.nan
     found = detector.drift(new)
@@ -135,13 +170,13 @@ def test_a_new_value(detector, new):
 @pytest.mark.parametrize("trained_on", [False, True])
 def test_which_values_count_as_new(trained_on):
     """If stored rows helped to list the values, theirs are new if no other stored row has them."""
-    stored, later = [0, 0, 0, 1, 2, 2, np.nan, 4], [0, 1, 3, 4, np.nan, 3]
+    stored, later = [0, 0, 0, 1, 2, 2, np.nan, 4], [3, 1, 0, 4, np.nan, 3]
     pooled = np.array([*stored, *later])[:, None]
     rng = np.random.default_rng(0)
     found = build_dictionary(pooled, len(stored), {0: 4}, (), trained_on, rng)
     column = found.columns[:, [entry.kind for entry in found.entries].index("new values")]
     not_listed = [0, 0, 0, 0, 0, 0, 0, 1, *(0, 0, 0, 1, 0, 0)]
-    as_if_left_out = [0, 0, 0, 1, 0, 0, 0, 1, *(0, 0, 1, 1, 0, 1)]
+    as_if_left_out = [0, 0, 0, 1, 0, 0, 0, 1, *(1, 0, 0, 1, 0, 1)]
     assert column.tolist() == (as_if_left_out if trained_on else not_listed)
 
 
@@ -477,10 +512,12 @@ def test_statistics_of_a_max_test(scale):
     assert found.bounds[3] == 1.0
 
 
-def test_permutations_have_the_distribution_of_the_statistic():
+@pytest.mark.parametrize("shift", [0.0, 0.2, 0.6])
+def test_permutations_have_the_distribution_of_the_statistic(shift):
     """The p-value of a difference is the share of exchanged rows with one as large."""
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(60, 1)).astype(np.float32)
+    columns[:20] += shift
     found = compare_means(columns, 20, np.ones(1), 0.5, rng)
     centred = columns[:, 0] - columns.mean()
     sums = [abs(centred[rng.permutation(60)[:20]].sum()) for _ in range(4_000)]

@@ -12,6 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from diffint import DiffInt, DiffIntError, DriftMonitor, InputError
+from diffint.decide.drift_file import decoded, encoded
 from diffint.decide.drift_statistics import DriftStatistics
 
 from ..conftest import QUICK
@@ -141,6 +142,8 @@ def test_listed_values_of_a_category_are_not_new(mixed):
         is_value = [0 if code == other else 1 for other in range(3)]
         assert found[("value", value)].tolist() == [*is_value, -1, -1]
     counts = statistics.counts[[s.what for s in statistics.statistics].index("new value")]
+    blank = statistics.bins(np.full((1, 3), np.nan), None)[0]  # no training row was so
+    assert blank[[s.what == "missing" for s in statistics.statistics]].tolist() == [0, 0, 0]
     assert counts[:2].tolist() == [0, 750]  # reference rows, which have only listed values
 
 
@@ -386,6 +389,15 @@ def test_damaged_files(saved, detector):
         assert saved.read_bytes() == content[:place]
 
 
+def with_fewer_reference_rows(counts, detector):
+    """The counts with one reference row in another bin: as many rows, but fewer in one of them."""
+    found = decoded(counts, DriftStatistics(detector.model_).counts)
+    s, place = np.argwhere(found > 10)[0]
+    found[s, place] = 0
+    found[s, place + 1] += decoded(counts, found)[s, place]
+    return encoded(found)
+
+
 def test_a_file_whose_checksum_was_computed_again(saved, detector):
     from diffint.decide.drift_file import STATE_FILE
 
@@ -394,6 +406,7 @@ def test_a_file_whose_checksum_was_computed_again(saved, detector):
         *(("n_rows", -1), ("n_rows", 2.0), ("false_alarm_rate", 1), ("counts", "")),
         *(("counts", state["counts"][:-4]), ("money", "?" * len(state["money"])), ("seen", None)),
         ("counts", state["begun"]),
+        ("counts", with_fewer_reference_rows(state["counts"], detector)),
     ]:
         STATE_FILE.write(saved, {**state, name: value})
         with pytest.raises(DiffIntError, match="damaged or changed"):

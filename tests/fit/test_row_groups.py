@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from diffint import DiffInt, InputError
+from diffint.core.calibration import Calibration
 from diffint.core.errors import CalibrationWarning
-from diffint.fit.row_groups import find_row_groups
+from diffint.fit.fit_warnings import warn_about_former_groups, warn_about_groups
+from diffint.fit.row_groups import RowGroups, find_row_groups
 
 QUICK = {"n_units": 48, "epochs": 60, "false_positive_rate": 0.05, "random_state": 0}
 
@@ -262,3 +264,30 @@ def test_nearly_equal_rows_are_copies_beside_rows_that_are_alone():
     assert (found.n_copies, found.close) == (100, 0)
     assert (found.codes[:200:2] == found.codes[1:200:2]).all()
     assert len(np.unique(found.codes[::2])) == 102
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ((5, 0, 0), None),
+        ((6, 0, 0), "6 of 100 training rows repeat other rows"),
+        ((0, 20, 0), None),
+        ((0, 21, 0), "21 of 100 training rows agree with other rows"),
+        ((0, 0, 3), "training rows come in groups of about 3 "),
+    ],
+)
+def test_shares_of_rows_that_are_warned_about(found, message):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        warn_about_groups(RowGroups(np.arange(100), *found))
+    assert [str(w.message).startswith(message) for w in warned] == [True] * (message is not None)
+
+
+@pytest.mark.parametrize(("size", "n_warnings"), [(1, 0), (2, 1), (3, 1)])
+def test_rows_that_came_in_groups_before_a_refresh(size, n_warnings):
+    former = Calibration("members", np.arange(60.0), np.full(60, size))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        warn_about_former_groups(RowGroups(np.arange(100), 0, 0, 0), former)
+    assert len(warned) == n_warnings
+    assert all(f"came in groups of about {size}," in str(w.message) for w in warned)

@@ -130,3 +130,23 @@ def test_the_largest_weights_give_finite_scores(rows, saved, fitted, decoder, tm
     assert scores.max() <= region.upper < np.inf
     assert np.isfinite(detector.reconstruct(rows)).all()
     assert np.isfinite(detector.explain(rows).expected).all()
+
+
+def test_a_model_with_groups_and_segments_is_loaded_unless_they_are_impossible(rows, tmp_path):
+    path = tmp_path / "m.diffint"
+    settings = {"n_units": 4, "hidden_width": 4, "epochs": 1, "n_members": 2, "random_state": 0}
+    groups, segments = np.arange(300) // 3, np.array(["a", "b", "c"])[np.arange(300) % 3]
+    detector = DiffInt(**settings).fit(rows, groups=groups)
+    detector.save(path)
+    assert (DiffInt.load(path).model_.calibration.group_sizes == 3).all()
+    forge(path, arrays=put("calibration.group_sizes", 0, 2))
+    with pytest.raises(ModelFileError, match="impossible groups"):
+        DiffInt.load(path)
+    detector = DiffInt(**settings).fit(rows, segments=segments)
+    detector.save(path)
+    assert DiffInt.load(path).model_.calibration.segment_names == ("a", "b", "c")
+    for code in (3, -1):
+        detector.save(path)
+        forge(path, arrays=put("calibration.segments", 0, code))
+        with pytest.raises(ModelFileError, match="impossible segments"):
+            DiffInt.load(path)

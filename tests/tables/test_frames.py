@@ -194,3 +194,12 @@ class TestAnomalies:
         mask = pd.Series([0, 0, 0, 1], index=[3, 2, 1, 0])
         with pytest.raises(InputError, match="different indexes"):
             DiffInt(**QUICK).fit(frame, anomalies=mask)
+
+
+def test_a_frame_of_any_library_that_has_the_interchange_protocol_only():
+    class Frame:
+        def __dataframe__(self, **options):
+            return FRAME.__dataframe__(**options)
+
+    read_frame, read_pandas = read(Frame()), read(FRAME)
+    np.testing.assert_array_equal(read_frame[0], read_pandas[0])

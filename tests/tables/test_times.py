@@ -358,3 +358,29 @@ def test_times_beyond_the_training_times_on_its_last_day():
     why = detector.explain(pd.DataFrame({"at": [pd.Timestamp("2024-03-01 23:00")], "x": 5.0}))
     j = next(j for j, name in enumerate(why.feature_names) if "days since" in name)
     assert why.reason(0, j).startswith("at = 2024-03-01 23:00, beyond the training times")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+@pytest.mark.parametrize("kind", ["text", "date"])
+def test_a_column_with_some_missing_times(missing, kind):
+    days = [datetime.date(2024, 3, 1) + datetime.timedelta(days=i) for i in range(60)]
+    if kind == "date" and missing == "":
+        return
+    cells = [
+        missing if i % 9 == 4 else str(day) if kind == "text" else day for i, day in enumerate(days)
+    ]
+    frame = pd.DataFrame({"time": pd.Series(cells, dtype=object)})
+    assert find_times(frame)["time"].parts == ("weekday",)
+    found = with_time_parts(frame, find_times(frame))
+    assert found["time (weekday)"].isna().tolist() == [i % 9 == 4 for i in range(60)]
+
+
+@pytest.mark.parametrize(("n_texts", "is_error"), [(19, False), (20, True)])
+def test_twenty_different_texts_of_which_nearly_all_are_times(n_texts, is_error):
+    cells = [f"2024-03-{day:02}" for day in range(1, n_texts)] + ["unknown"]
+    frame = pd.DataFrame({"time": cells * 3})
+    if is_error:
+        with pytest.raises(InputTypeError, match="'time' has times, but also other text"):
+            find_times(frame)
+    else:
+        assert find_times(frame) == {}
