@@ -281,3 +281,19 @@ def found(detector, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_bounds_hold_and_are_as_tight_as_before(name):
     np.testing.assert_allclose(found(detector_of(name), name), KNOWN[name], rtol=1e-9)
+
+
+def test_rows_that_scale_to_the_same_values_may_be_in_different_bins():
+    """Between the largest number of one bin and the smallest of the next: two rows, two scores."""
+    detector = detector_of("category")
+    prepared = PreparedModel(detector.model_)
+    edges = detector.model_.members[0].associations.edges[0]
+    n_different = 0
+    for edge in edges[~np.isnan(edges)]:
+        ends = [np.array([[end, 0.4, 0.5, 0.6, 1.0]]) for end in (np.nextafter(edge, 0), edge)]
+        scores = anomaly_scores(prepared, np.concatenate(ends))
+        score = Parts.bounded(prepared, *ends).score
+        n_different += abs(scores[0] - scores[1]) > 1e-3
+        assert score.low <= scores.min()
+        assert scores.max() <= score.high
+    assert n_different

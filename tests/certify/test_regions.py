@@ -374,3 +374,13 @@ def test_at_most_eight_features_are_named(n_features):
     named = ", ".join(f"'x{j}'" for j in range(8)) + (", …" if n_features > 8 else "")
     with pytest.raises(InputError, match=rf"the features are {named}\. To give"):
         detector.certify_region({"y": 1.0}, None)
+
+
+def test_parts_that_are_not_decided(detector, rows):
+    whole = detector.certify_region(None, None, splits=0)
+    assert whole.undecided.index.tolist() == [(0, "lower"), (0, "upper")]
+    assert np.isinf(whole.undecided.to_numpy()).all()
+    far = rows[0] + 100 * np.ptp(rows, axis=0)
+    near = rows[detector.anomaly_score(rows).argmin()]
+    for decided in (far, near):
+        assert len(detector.certify_region(decided, decided).undecided) == 0

@@ -58,6 +58,7 @@ def test_certificates_of_every_verdict_are_confirmed(detector, flagged, mixed):
         found = detector.verify(certificate)
         assert found.confirmed
         assert found.lower <= found.upper
+        assert found.to_dict()["upper"] == found.upper
         assert found.text().startswith("Confirmed")
 
 
@@ -210,6 +211,7 @@ def test_every_part_of_the_model_that_scores_depend_on_is_in_its_checksum(detect
     [
         *("", "[]", "{}", "not json", '{"diffint_certificate": 1}', "[" * 100_000),
         '{"diffint_certificate": 1, "diffint_certificate": 1}',
+        *('["diffint_certificate"]', '"diffint_certificate"', "7"),
     ],
 )
 def test_what_is_not_a_certificate_is_an_error(detector, content):

@@ -262,6 +262,14 @@ def test_weights_are_the_whole_rate(detector, mixed):
         assert min(weights) > 0
 
 
+def test_features_have_equal_shares_of_the_rate(mixed):
+    weights = dict.fromkeys(range(3), 0.0)
+    for statistic in DriftStatistics(mixed.model_).statistics:
+        if statistic.what not in ("score", "correlation"):
+            weights[statistic.features[0]] += statistic.weight
+    np.testing.assert_allclose(list(weights.values()), 0.2)
+
+
 # --- Batches -----------------------------------------------------------------------------------
 
 

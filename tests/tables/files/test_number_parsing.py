@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from diffint.tables.files.number_parsing import NotNumbers, NotNumeric, as_numbers
+from diffint.tables.files.parsing import parsed
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,14 @@ def test_cells_that_are_not_numbers(column, row, value):
 def test_columns_that_are_neither_numbers_nor_text(column):
     with pytest.raises(NotNumeric, match=re.escape(str(column.type))):
         as_numbers(column)
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("x" * 40, "x" * 40), ("x" * 41, "x" * 37 + "…"), ("oops", "oops")]
+)
+def test_a_long_cell_that_is_no_number_is_shown_in_part(cell, shown):
+    batch = pa.record_batch({"a": ["1", "2", cell, "4"] * 5, "b": ["1.5"] * 20})
+    values, unusable = parsed(batch, ["a", "b"], first=100)
+    assert [found.name for found in unusable] == ["a"]
+    assert (unusable[0].row, unusable[0].value) == (102, shown)
+    np.testing.assert_array_equal(values[:, 1], 1.5)
