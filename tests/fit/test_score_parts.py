@@ -1,12 +1,15 @@
 """What counts in a score beside the error: missing cells, kept rows, and no single cell."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from diffint import DiffInt
+from diffint.engine.reference import score as reference
+from diffint.fit.score_parts import weigh_parts
 
 from ..conftest import QUICK, make_rows
 
@@ -212,3 +215,22 @@ def test_the_paper_has_none_of_these_parts(rows):
     reconstructed = member.scaler.scaled(detector.reconstruct(rows))
     errors = np.abs(scaled - reconstructed).mean(axis=1)
     np.testing.assert_allclose(detector.anomaly_score(rows), errors, rtol=1e-3)
+
+
+def spread(values):
+    """How far high values are from the middle; where most are equal, a tenth of the deviation."""
+    high, middle = np.quantile(values, [0.9, 0.5])
+    return max(high - middle, 0.1 * values.std())
+
+
+def test_distances_count_so_that_they_vary_as_much_as_errors(rows):
+    model = DiffInt(**QUICK, kept_rows=50).fit(rows).model_
+    members = tuple(replace(member, distance_weight=0.0) for member in model.members)
+    measured = [np.arange(0, 200), np.arange(100, 300)]
+    found = weigh_parts(model.config, members, rows, measured, np.zeros(5), n_jobs=1)
+    for member, some in zip(found, measured, strict=True):
+        x = rows[some]
+        target = member.scaler.target(x, model.config.error)
+        error = np.abs(target - reference.reconstruction(model.config, member, x)).sum(axis=1)
+        distance = reference.distances(member, target).sum(axis=1)
+        assert member.distance_weight == pytest.approx(spread(error) / spread(distance), rel=1e-4)
