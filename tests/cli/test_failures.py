@@ -1,10 +1,11 @@
 """Invalid input: exit code 2, one message that says what, where and what to do, no lost files."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from ..waiting import LIMIT, wait_until
 from .conftest import make_payments
 
 FEATURES = ["age", "amount", "visits"]
@@ -316,44 +318,63 @@ def test_an_error_in_the_middle_of_a_file_keeps_the_old_output(run, payments, tm
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_no_files(payments, tmp_path, number, code):
-    big = pd.concat([make_payments()] * 8_000)[FEATURES]
-    big.to_parquet(tmp_path / "big.parquet")
     command = [sys.executable, "-m", "diffint", "score", str(payments / "m.diffint")]
-    command += [str(tmp_path / "big.parquet"), "-o", str(tmp_path / "out.csv")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and len(os.listdir(tmp_path)) == 1:
-        time.sleep(0.01)  # until the output is being written
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode in (code, 0)  # 0: it ended before the signal arrived
-    finished = "diffint: scored "
-    assert err.startswith(
-        "diffint: interrupted; no file was written\n" if process.returncode else finished
+    with rows_without_end([*command, "-", "-o", str(tmp_path / "out.csv")]) as (process, _):
+        wait_until(lambda: os.listdir(tmp_path))  # the output is being written
+        process.send_signal(number)
+        err = process.stderr.read()
+    assert process.returncode == code
+    assert err.endswith("diffint: interrupted; no file was written\n")
+    assert os.listdir(tmp_path) == []
+
+
+@contextlib.contextmanager
+def rows_without_end(command, **options):
+    """A process that reads rows of payments; what ends them and says how many there were."""
+    end, count = threading.Event(), 0
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
-    remaining = set(os.listdir(tmp_path)) - {"big.parquet"}
-    assert remaining == (set() if process.returncode else {"out.csv"})
+    header, _, rows = make_payments()[FEATURES].to_csv(index=False).partition("\n")
+
+    def write():
+        nonlocal count
+        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(f"{header}\n")
+            while not end.is_set():
+                pipe.write(rows)
+                count += rows.count("\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+
+    def ended():
+        end.set()
+        writer.join()
+        return count
+
+    with process:
+        try:
+            yield process, ended
+        finally:
+            end.set()
+            process.wait(LIMIT)
+            writer.join()
 
 
 def test_a_signal_that_is_ignored_stays_ignored(payments, tmp_path):
     """As with nohup, or in the background of a script."""
     command = f"trap '' HUP INT; exec {sys.executable} -m diffint score m.diffint - -o"
-    process = subprocess.Popen(
-        ["sh", "-c", f"{command} {tmp_path}/out.csv"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=payments,
-    )
-    process.stdin.write(make_payments()[FEATURES].to_csv(index=False))
-    process.stdin.flush()
-    time.sleep(3)  # it waits for more rows
-    process.send_signal(signal.SIGHUP)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    shell = ["sh", "-c", f"{command} {tmp_path}/out.csv"]
+    with rows_without_end(shell, cwd=payments) as (process, ended):
+        wait_until(lambda: os.listdir(tmp_path))  # the output is being written
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        n_rows = ended()
+        err = process.stderr.read()
     assert process.returncode == 0
-    assert f"diffint: scored {len(make_payments())} rows: " in err
-    assert len(pd.read_csv(tmp_path / "out.csv")) == len(make_payments())
+    assert f"diffint: scored {n_rows:,} rows: " in err
+    assert len(pd.read_csv(tmp_path / "out.csv")) == n_rows
 
 
 @pytest.mark.parametrize(

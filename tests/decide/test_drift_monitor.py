@@ -16,6 +16,7 @@ from diffint.decide.drift_file import decoded, encoded
 from diffint.decide.drift_statistics import DriftStatistics
 
 from ..conftest import QUICK
+from ..waiting import LIMIT
 
 SETTINGS = {**QUICK, "epochs": 2, "calibration": "holdout"}
 
@@ -366,7 +367,7 @@ def test_threads_and_processes_take_turns(detector, tmp_path):
         for process in processes:
             process.start()
         for process in processes:
-            process.join(60)
+            process.join(LIMIT)
         assert [process.exitcode for process in processes] == [0] * 4
         assert DriftMonitor.load(path, detector).n_rows == 160
 

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -14,14 +13,16 @@ from diffint.engine.code_folder import CodeFolder
 from diffint.engine.compile_lock import compiling_alone
 from diffint.tables import file_lock
 
+from ..waiting import wait_until
+
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from diffint.engine.code_folder import CodeFolder
 from diffint.engine.compile_lock import compiling_alone
 with compiling_alone(CodeFolder(Path(sys.argv[1])), lambda: False):
     print("locked", flush=True)
-    time.sleep(300)
+    sys.stdin.read()
 """
 
 
@@ -41,7 +42,7 @@ def test_the_others_wait(folder):
         with compiling_alone(folder, never, lambda: calls.append(1)):
             inside.append(1)
             most.append(len(inside))
-            time.sleep(0.05)
+            wait_until(lambda: len(calls) == 4)
             inside.pop()
 
     threads = [threading.Thread(target=enter) for _ in range(5)]
@@ -55,14 +56,15 @@ def test_the_others_wait(folder):
 
 def test_a_process_that_is_killed_frees_the_lock(folder):
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder.path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(folder.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    assert process.stdout.readline() == "locked\n"
-    threading.Timer(0.3, process.kill).start()
-    started = time.monotonic()
-    with compiling_alone(folder, never):
-        assert time.monotonic() - started > 0.2
-        assert process.wait() != 0
+    with process:
+        assert process.stdout.readline() == "locked\n"
+        with compiling_alone(folder, never, process.kill):
+            assert process.wait() < 0
 
 
 def test_nobody_waits_for_code_that_is_there(folder):
@@ -70,21 +72,34 @@ def test_nobody_waits_for_code_that_is_there(folder):
     with compiling_alone(folder, never):
         with compiling_alone(folder, lambda: True):
             pass
-        threading.Timer(0.2, code.append, [1]).start()
-        with compiling_alone(folder, lambda: bool(code)):
+        with compiling_alone(folder, lambda: bool(code), lambda: code.append(1)):
             assert code
 
 
+class Clock:
+    """Takes the place of the time module; after a minute a file is added to the folder."""
+
+    def __init__(self, folder):
+        self.now, self._folder = 0.0, folder
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        if self.now < 60 <= self.now + seconds:
+            self._folder.write("name", b"", b"")
+            os.utime(self._folder.path, (2e9, 2e9))  # the real time may hardly have changed
+        self.now += seconds
+
+
 def test_nobody_waits_for_a_suspended_process(folder, monkeypatch):
-    monkeypatch.setattr(compile_lock, "_PATIENCE_S", 0.5)
+    clock = Clock(folder)
+    monkeypatch.setattr(compile_lock, "time", clock)
     with compiling_alone(folder, never):
-        threading.Timer(0.3, folder.write, ["name", b"", b""]).start()
-        started = time.monotonic()
         with compiling_alone(folder, never):
-            assert 0.7 < time.monotonic() - started < 5  # 0.5 s after the last new file
-        started = time.monotonic()
+            assert 180 <= clock.now < 181  # two minutes after the last new file
         with compiling_alone(folder, never):
-            assert time.monotonic() - started < 0.4  # not again for the next kernel
+            assert clock.now < 181  # not again for the next kernel
 
 
 @pytest.mark.skipif(os.name == "nt", reason="uses flock")
@@ -108,18 +123,22 @@ def test_where_no_lock_can_be_created(folder):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_does_not_keep_the_lock(folder):
     with compiling_alone(folder, never):
-        reader, writer = os.pipe()
+        (reader, writer), (is_there, started) = os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(started, b"x")
             os.read(reader, 1)  # until the parent has done its test
             os._exit(0)
+        os.read(is_there, 1)
+    told = []
     try:
-        started = time.monotonic()
-        with compiling_alone(folder, never):
-            assert time.monotonic() - started < 1
+        with compiling_alone(folder, lambda: bool(told), lambda: told.append("to wait")):
+            assert not told
     finally:
         os.write(writer, b"x")
         os.waitpid(child, 0)
+        for end in (reader, writer, is_there, started):
+            os.close(end)
     assert not compile_lock._open_locks
 
 

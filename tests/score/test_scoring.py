@@ -13,6 +13,7 @@ from diffint.score.prepared import PreparedModel
 from diffint.score.scoring import anomaly_scores
 
 from ..conftest import QUICK, make_rows
+from ..waiting import LIMIT
 
 
 @pytest.mark.parametrize("decoder", ["free", "certified"])
@@ -62,7 +63,7 @@ def test_after_a_fork(fitted):
     for child in children:
         child.start()
     for _ in children:
-        np.testing.assert_array_equal(queue.get(timeout=60), expected)
+        np.testing.assert_array_equal(queue.get(timeout=LIMIT), expected)
     for child in children:
-        child.join(timeout=10)
+        child.join(LIMIT)
         assert child.exitcode == 0

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from diffint.studies.row_file import RowFile, columns_of, read_rows
 from diffint.studies.run import run_study
 from diffint.studies.study import Setup
 
+from ..waiting import LIMIT, wait_until
 from .tiny import FAILS, STUDY, WAITS
 
 ROOT = Path(__file__).parents[2]
@@ -225,12 +225,10 @@ def test_an_interrupted_run_goes_on(tables, tmp_path, jobs):
     running = subprocess.Popen(
         [*map(str, command), "--jobs", str(jobs)], env=environment, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + 60
     csv = out / "tiny.csv"
-    while time.monotonic() < deadline and not (csv.exists() and csv.read_text().count("\n") >= 7):
-        time.sleep(0.1)
+    wait_until(lambda: csv.exists() and csv.read_text().count("\n") == 7)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
     assert b"interrupted" in errors
     assert b"Traceback" not in errors

@@ -13,11 +13,11 @@ from diffint.tables import file_lock
 from diffint.tables.file_lock import locked
 
 HOLD = """
-import sys, time
+import sys
 from diffint.tables.file_lock import locked
 with locked(sys.argv[1]):
     print("locked", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -25,12 +25,13 @@ def test_another_process_waits_until_the_lock_is_free(tmp_path):
     path = tmp_path / "state.json"
     command = [sys.executable, "-c", HOLD, str(path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=environment) as process:
         assert process.stdout.readline() == b"locked\n"
         with pytest.raises(InputError, match="locked by another process"), locked(path, 0.1):
             pass
         process.kill()
-    with locked(path, 5.0):  # a process that is killed frees it
+    with locked(path):  # a process that is killed frees it
         pass
     assert not path.exists()
 

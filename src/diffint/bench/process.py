@@ -23,6 +23,7 @@ from .worker import METHODS_VARIABLE, ONE_CORE, Job, Outcome, work
 CHECK_EVERY = 0.1  # seconds between checks of the processes' time and memory
 _SEARCH_EVERY = 2.0  # seconds between searches for their child processes
 _LOADING_LIMIT = 300.0  # seconds to read and prepare a table, which is not timed
+_END_LIMIT = 10.0  # seconds for the system to end a process and to say how it ended
 _SERVER_DIED = 255  # multiprocessing's exit code for processes whose server died
 _MEGABYTE = 2**20
 
@@ -78,7 +79,7 @@ class WatchedProcess:
         self._next_check = self._next_search = 0.0
         self._family: list[psutil.Process] = []
         self.pipe: Connection
-        self.pipe, child_end = context.Pipe(duplex=False)
+        self.pipe, child_end = context.Pipe()
         self.process = context.Process(target=work, args=(job, child_end))
         with delaying_stop_signals():  # the process would fail on a partly written job
             self.process.start()
@@ -143,7 +144,7 @@ class WatchedProcess:
             return 0
 
     def _died(self) -> None:
-        self.process.join(1.0)
+        self.process.join(_END_LIMIT)
         code = self.process.exitcode
         self.lost = code == _SERVER_DIED
         how = "its pipe is closed" if code is None else f"exit code {code}"
@@ -177,7 +178,7 @@ class WatchedProcess:
                     process.kill()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        self.process.join(10.0)
+        self.process.join(_END_LIMIT)
         self.pipe.close()
 
 

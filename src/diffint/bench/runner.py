@@ -168,7 +168,11 @@ class _Dispatcher:
         return []
 
     def _may_start(self, run: Run) -> bool:
-        """Whether runs that can make it unnecessary are done (first seed, fair regime)."""
+        """Whether runs that could disturb it or make it unnecessary are done."""
+        # A run that was lost with its server runs alone: it cannot be lost by another one again.
+        alone = run in self.lost or any(self.lost.intersection(p.runs) for p in self.processes)
+        if alone and self.processes:
+            return False
         first = self.grid.seeds[0]
         if self._on_gpu(run):
             return True

@@ -9,6 +9,7 @@ import platform
 import resource
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -77,9 +78,13 @@ def work(job: Job, pipe: Connection) -> None:
     """The main function of the process: sends the start of each phase and the result.
 
     Messages are ("fitting" | "scoring", None), ("done", (outcomes, peak memory in MB)),
-    ("out of memory", text) and ("error", text).
+    ("out of memory", text) and ("error", text). Then it waits to be killed: while it lives, the
+    processes that it has started can be found, and killed too.
     """
     end_with_parent()
+    # Its server lives as long as its processes do, so it does not end with the runner.
+    runner_lives = threading.Thread(target=_kill_at_the_end_of, args=(pipe,), daemon=True)
+    runner_lives.start()
     _silence_output()
     try:
         outcomes = run_job(job, lambda phase: pipe.send((phase, None)))
@@ -92,8 +97,14 @@ def work(job: Job, pipe: Connection) -> None:
         state = "out of memory" if "out of memory" in text.lower() else "error"
         pipe.send((state, f"{type(error).__name__}: {text}"))
     finally:
-        pipe.close()
-        os._exit(0)  # do not wait for a detector's threads or exit handlers
+        runner_lives.join()
+
+
+def _kill_at_the_end_of(pipe: Connection) -> None:
+    """Kill this process and those of its group once the runner has ended."""
+    with contextlib.suppress(EOFError, OSError):
+        pipe.recv()
+    os.killpg(0, signal.SIGKILL)
 
 
 def run_job(job: Job, on_phase: Callable[[str], None] = lambda phase: None) -> list[Outcome]:

@@ -6,13 +6,12 @@ import base64
 import json
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import websocket
 
-_WAIT = 20.0  # seconds to wait for the browser to start or to answer
+from ...waiting import LIMIT, wait_until
 
 
 def find_chromium() -> str | None:
@@ -39,7 +38,7 @@ class Browser:
         self._last = 0
         self._session: str | None = None
         try:
-            self._socket = websocket.create_connection(self._address(profile), timeout=_WAIT)
+            self._socket = websocket.create_connection(self._address(profile), timeout=LIMIT)
             target = self.call("Target.createTarget", url="about:blank")["targetId"]
             attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
             self._session = attached["sessionId"]
@@ -51,14 +50,16 @@ class Browser:
 
     def _address(self, profile: Path) -> str:
         """The browser's websocket address, which it writes to its profile."""
-        port_file, end = profile / "DevToolsActivePort", time.monotonic() + _WAIT
-        while time.monotonic() < end:
-            if port_file.exists() and len(lines := port_file.read_text().split("\n")) > 1:
-                return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-            if self._process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise RuntimeError("Chromium did not start")
+        port_file = profile / "DevToolsActivePort"
+
+        def lines() -> list[str]:
+            return port_file.read_text().split("\n") if port_file.exists() else []
+
+        wait_until(lambda: len(lines()) > 1 or self._process.poll() is not None)
+        if self._process.poll() is not None:
+            raise RuntimeError("Chromium did not start")
+        port, path = lines()[:2]
+        return f"ws://127.0.0.1:{port}{path}"
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Send one protocol command and return the answer."""
@@ -92,11 +93,7 @@ class Browser:
 
     def wait(self, expression: str) -> None:
         """Wait until a JavaScript expression is true."""
-        end = time.monotonic() + _WAIT
-        while not self.evaluate(expression):
-            if time.monotonic() > end:
-                raise TimeoutError(expression)
-            time.sleep(0.02)
+        wait_until(lambda: self.evaluate(expression))
 
     def settle(self) -> None:
         """Wait until the page has been drawn again."""
@@ -185,6 +182,6 @@ class Browser:
             self._process.terminate()
         self._socket.close()
         try:
-            self._process.wait(10)
+            self._process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             self._process.kill()
