@@ -1,7 +1,7 @@
 """The device of the GPU tests, and runs to train.
 
-Without a GPU, but with triton installed, TRITON_INTERPRET=1 runs these tests in Triton's
-interpreter.
+Without a GPU, Triton's interpreter runs the kernels on the CPU; it is slow, so that these tests
+then take fewer rows and steps.
 """
 
 import os
@@ -10,6 +10,21 @@ import numpy as np
 import pytest
 
 from diffint.engine.interface import TrainingRun
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+INTERPRETED = torch is not None and not torch.cuda.is_available()
+if INTERPRETED:  # set before anything imports triton, which reads it then
+    os.environ["TRITON_INTERPRET"] = "1"
+too_slow = pytest.mark.skipif(INTERPRETED, reason="takes too long in the interpreter")
+
+
+def sized(on_a_gpu, interpreted):
+    """The size of a test."""
+    return interpreted if INTERPRETED else on_a_gpu
 
 
 def make_runs(sizes, n_features, missing=0.0, scale=1.0):
@@ -23,20 +38,10 @@ def make_runs(sizes, n_features, missing=0.0, scale=1.0):
     return runs
 
 
-def _device() -> str | None:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("triton")
-    if torch.cuda.is_available():
-        return "cuda"
-    return "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else None
-
-
 @pytest.fixture
 def device():
-    device = _device()
-    if device is None:
-        pytest.skip("no CUDA GPU")
-    return device
+    pytest.importorskip("triton")
+    return "cpu" if INTERPRETED else "cuda"
 
 
 @pytest.fixture

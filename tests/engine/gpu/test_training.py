@@ -1,18 +1,20 @@
 """Training on the GPU compared with the CPU."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from diffint.core.config import PAPER, RECOMMENDED
-from diffint.core.errors import InputError, TrainingError
+from diffint.core.errors import TrainingError
 from diffint.engine.cpu.training import train_members
+from diffint.engine.devices import engine_for
 
-from .conftest import make_runs
+from .conftest import make_runs, sized, too_slow
 
-SMALL = replace(PAPER, n_units=21, hidden_width=19, learning_rate=1e-3, batch_size=16, epochs=3)
+SMALL = replace(
+    PAPER, n_units=21, hidden_width=19, learning_rate=1e-3, batch_size=16, epochs=sized(3, 1)
+)
 COVERING = {"coverage_weight": 0.5, "interval_rate": 3.0}  # the paper's configuration has neither
 
 
@@ -52,10 +54,18 @@ def assert_members_agree(actual, expected, atol):
 )
 def test_training_equals_the_cpu(train_on_gpu, change, missing, scale):
     config = replace(SMALL, **change)
-    runs = make_runs([45, 30], 7, missing, scale)
+    runs = make_runs(sized([45, 30], [20, 9]), 7, missing, scale)
     # Adam amplifies rounding errors of tiny gradients up to a fraction of a step.
     atol = 2e-4 * config.interval_rate
     assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol)
+
+
+@pytest.mark.parametrize("decoder", ["free", "certified"])
+def test_two_steps_equal_the_definition(train_on_gpu, decoder):
+    config = replace(SMALL, **COVERING, decoder=decoder, schedule="cosine", epochs=1)
+    runs = make_runs([25, 16], 6, 0.2)
+    expected = engine_for("reference").train(runs, config)
+    assert_members_agree(train_on_gpu(runs, config), expected, atol=6e-4)
 
 
 @pytest.mark.parametrize(
@@ -69,16 +79,15 @@ def test_odd_sizes(train_on_gpu, n_rows, n_features, n_units, hidden):
 
 @pytest.mark.parametrize("decoder", ["free", "certified", "spectral"])
 def test_a_run_does_not_depend_on_other_runs(train_on_gpu, decoder):
-    config = replace(SMALL, **COVERING, decoder=decoder, schedule="cosine", epochs=4)
-    runs = make_runs([45, 7, 32, 33], 5)
+    config = replace(SMALL, **COVERING, decoder=decoder, schedule="cosine", epochs=sized(4, 1))
+    runs = make_runs(sized([45, 7, 32, 33], [20, 7, 16]), 5)
     together = train_on_gpu(runs, config)
     alone = [train_on_gpu([run], config)[0] for run in runs]
     assert_members_agree(together, alone, atol=1e-6)
 
 
-def test_large_batches(train_on_gpu, device):
-    if device == "cpu":
-        pytest.skip("takes too long in the interpreter")
+@too_slow
+def test_large_batches(train_on_gpu):
     config = replace(RECOMMENDED, epochs=2, batch_size=1024)
     runs = make_runs([3000, 2100], 10)
     assert_members_agree(train_on_gpu(runs, config), train_members(runs, config), atol=1e-3)
@@ -98,12 +107,12 @@ def test_progress_and_chunks(train_on_gpu, monkeypatch):
     from diffint.engine.gpu import training as gpu_training
 
     calls = []
-    runs = make_runs([20, 40], 3)
-    config = replace(SMALL, epochs=5)
+    runs = make_runs(sized([20, 40], [3, 10]), 3)
+    config = replace(SMALL, epochs=sized(5, 3))
     whole = train_on_gpu(runs, config, progress=lambda *args: calls.append(args))
-    assert [member for member, _ in calls].count(0) == 5
+    assert [member for member, _ in calls].count(0) == config.epochs
     assert [loss for member, loss in calls if member == 1] == list(whole[1].history)
-    monkeypatch.setattr(gpu_training, "_STEPS_PER_CHUNK", 6)
+    monkeypatch.setattr(gpu_training, "_STEPS_PER_CHUNK", sized(6, 2))  # two epochs
     assert_members_agree(train_on_gpu(runs, config), whole, atol=0)
 
 
@@ -111,22 +120,3 @@ def test_divergence_is_an_error(train_on_gpu):
     config = replace(SMALL, learning_rate=1e38)
     with pytest.raises(TrainingError, match="diverged in epoch"):
         train_on_gpu(make_runs([40], 3), config)
-
-
-def test_error_without_a_gpu():
-    try:
-        import torch
-
-        has_gpu = torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1"
-    except ImportError:
-        has_gpu = False
-    if has_gpu:
-        pytest.skip("there is a GPU")
-
-    def train():
-        from diffint.engine.gpu.training import train_members_on_gpu
-
-        train_members_on_gpu(make_runs([10], 2), SMALL)
-
-    with pytest.raises(InputError, match="device='cuda' needs"):
-        train()

@@ -13,29 +13,19 @@ seeded from the run's seed.
 from __future__ import annotations
 
 import contextlib
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ...core.config import Config
 from ...core.constants import LARGEST_WEIGHT
-from ...core.errors import InputError
 from ..cpu import layout, spectral
 from ..cpu.intervals import SAFE_EXPONENT, largest_magnitude
 from ..interface import Progress, TrainedMember, TrainingRun, diverged
-
-try:
-    import torch
-
-    from .launch import Launch
-except ImportError as error:
-    raise InputError(
-        "device='cuda' needs torch and triton; install them with "
-        "pip install 'diffint-ad[gpu]', or use device='cpu'"
-    ) from error
+from .launch import Launch
 
 _HOST_ORDER_ROWS = 20_000
 # A chunk takes well under a second, so that an interrupt takes effect soon.
@@ -69,13 +59,10 @@ def train_members_on_gpu(
     device: str = "cuda",
     progress: Progress | None = None,
 ) -> list[TrainedMember]:
-    """Train every run on one GPU; batch size and epochs of the configuration must be numbers."""
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if not interpreted and not torch.cuda.is_available():
-        raise InputError(
-            f"device={device!r} needs a CUDA GPU, and torch {torch.__version__} finds none; "
-            "install a CUDA build of torch on a machine with an NVIDIA GPU, or use device='cpu'"
-        )
+    """Train every run on one GPU; batch size and epochs of the configuration must be numbers.
+
+    device: as resolved; on the CPU, Triton's interpreter runs the kernels.
+    """
     # Runs with values beyond the safe range of the exponentials are rare and slow: they train
     # separately.
     groups: dict[bool, list[int]] = {}
@@ -89,7 +76,7 @@ def train_members_on_gpu(
             if progress:
                 progress(members[run], loss)
 
-        with contextlib.nullcontext() if interpreted else torch.cuda.device(device):
+        with torch.cuda.device(device) if device != "cpu" else contextlib.nullcontext():
             results = _train_together([runs[i] for i in members], config, device, report)
         trained.update(zip(members, results, strict=True))
     return [trained[member] for member in range(len(runs))]
