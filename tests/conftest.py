@@ -8,8 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from diffint import DiffInt
+
+# The same examples on every machine, however slow it is.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
 
 # A shell that starts the suite in the background, or nohup, has it ignore signals that tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -74,7 +74,7 @@ values_of_any_kind = st.integers(2, 6).flatmap(
 
 
 @given(values_of_any_kind)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ranks_of_complete_tables(rows):
     values = frame(rows, "abcdef")
     k = values.shape[1]

@@ -124,7 +124,7 @@ def detector(request, rows):
     return DiffInt(**{**QUICK, "epochs": 40}, decoder=request.param).fit(rows)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), shrink=st.lists(st.floats(0, 1), min_size=10, max_size=10))
 def test_upper_bounds_of_a_smaller_region_are_not_above_those_of_the_larger(fitted, seed, shrink):
     x = make_rows()

@@ -16,7 +16,6 @@ def calibration(scores, groups=None):
     return Calibration("holdout", np.array(scores, dtype=float)[order], sizes[order])
 
 
-@settings(deadline=None)
 @given(calibrating=SCORES, scores=SCORES)
 def test_p_values_match_their_definition(calibrating, scores):
     expected = [(1 + sum(c >= s for c in calibrating)) / (1 + len(calibrating)) for s in scores]
@@ -26,7 +25,6 @@ def test_p_values_match_their_definition(calibrating, scores):
 GROUPED = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8)), min_size=1, max_size=60)
 
 
-@settings(deadline=None)
 @given(calibrating=GROUPED, scores=SCORES)
 def test_in_groups_each_group_counts_once(calibrating, scores):
     c = calibration(*zip(*calibrating, strict=True))
@@ -37,7 +35,7 @@ def test_in_groups_each_group_counts_once(calibrating, scores):
         assert p_value == pytest.approx((1 + sum(shares)) / (1 + len(names)))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(calibrating=GROUPED, grouped=st.booleans(), rate=st.floats(0.001, 0.999))
 def test_flagged_exactly_where_p_is_at_most_the_rate(calibrating, grouped, rate):
     calibrating, groups = zip(*calibrating, strict=True)
@@ -75,7 +73,7 @@ def test_with_a_confidence_the_rate_holds_for_nearly_every_calibration(groups, r
     assert np.mean(above) > rate / 4
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(calibrating=GROUPED, grouped=st.booleans(), rate=st.floats(0.001, 0.999))
 def test_with_a_confidence_flagged_exactly_where_p_is_at_most_the_rate(calibrating, grouped, rate):
     calibrating, groups = zip(*calibrating, strict=True)

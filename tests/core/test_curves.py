@@ -158,7 +158,7 @@ def test_no_single_cell_sets_the_range(extreme, n_rows):
     assert np.corrcoef(scaled, plain)[0, 1] > 0.95
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     arrays(
         np.float64,

@@ -13,7 +13,7 @@ VALUES = st.floats(-1e6, 1e6, width=32)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(x=arrays(np.float64, (7, 3), elements=VALUES))
 def test_to_original_inverts_transform(kind, x):
     scaler = fit_scaler(x, kind)

@@ -42,7 +42,7 @@ def plain_step_up(p, level):
     )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.sampled_from([0.05, 0.1, 0.5]))
 def test_the_step_up_procedure(counts, level):
     p = np.array(counts) / 41

@@ -125,7 +125,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows=arrays(np.float64, st.tuples(st.integers(1, 4), st.just(6)), elements=CELLS))
 def test_any_finite_rows(usual, rows):
     detector, session = usual

@@ -249,7 +249,7 @@ def test_wrong_files_are_refused_by_their_sizes(saved, tmp_path):
             DiffInt.load(path)
         except ModelFileError as error:
             sys.settrace(None)
-            print("refused" if steps < 1_000 else f"{{steps}} steps for {{path}}")
+            print("refused" if steps < 20_000 else f"{{steps}} steps for {{path}}")
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False

@@ -27,7 +27,7 @@ def layers(draw):
     return x, lower, upper, draw(st.floats(1e-3, 10.0)), upstream
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(layer=layers())
 def test_log_box_memberships(layer):
     x, lower, upper, temperature, _ = layer
@@ -36,7 +36,7 @@ def test_log_box_memberships(layer):
     assert np.all(np.abs(actual - expected) <= 1e-5 * np.maximum(1.0, np.abs(expected)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(layer=layers())
 def test_gradients(layer):
     x, lower, upper, temperature, upstream = layer

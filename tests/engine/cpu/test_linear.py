@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from diffint.engine.cpu.linear import LANES, TILE_ROWS, multiply_add
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     rows=st.integers(1, 40),
     inner=st.integers(1, 600),
