@@ -27,15 +27,22 @@ def calibrate(
     x = task.x
     if split.kind == "members":
         total, count = np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
-        by_member = []
+        left_out, by_member = [], []
         as_new = with_new_values(x, x[~task.left_out], task.kinds.categories)
         for i, rows in enumerate(split.left_out):
             rows = at_most(rows, MAX_SCORES, rng)
+            left_out.append(rows)
             by_member.append(prepared.packed.member_scores(as_new[rows], i, n_jobs))
             total[rows] += by_member[-1]
             count[rows] += 1
         rows = rng.permutation(np.flatnonzero(count))[:MAX_SCORES]
-        scores = _as_by_all(total[rows] / count[rows], by_member)
+        scores = total[rows] / count[rows]
+        segments = np.zeros(len(x), dtype=np.int64) if task.segments is None else task.segments
+        for segment in np.unique(segments[rows]):
+            pairs = zip(left_out, by_member, strict=True)
+            own = [known[segments[of] == segment] for of, known in pairs]
+            own_rows = segments[rows] == segment
+            scores[own_rows] = _as_by_all(scores[own_rows], own)
     else:
         source = split.held_out if split.kind == "holdout" else split.train[0]
         rows = at_most(source, MAX_SCORES, rng)
@@ -77,9 +84,11 @@ def _as_by_all(scores: Array, by_member: list[Array]) -> Array:
       the largest, which are large because few rows that these members left out have high scores.
       It is not used for the highest scores, of which each member has too few.
 
-    scores: (rows,); by_member: for each member, its scores of the rows that it left out
+    scores: (rows,) of one segment; by_member: for each member, its scores of the rows that it left
+    out, which are none if the segment is small
     """
     n_members, order = len(by_member), np.argsort(scores, kind="stable")
+    by_member = [own for own in by_member if len(own)]
     above = 1.0 - (np.arange(len(scores)) + 0.5) / len(scores)  # share of the rows
 
     def exceeded_by(share: Array, own: Array) -> Array:
