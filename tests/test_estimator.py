@@ -527,7 +527,7 @@ class TestReport:
         names = [f"text {i} of its own" for i in range(len(rows))]
         frame = pd.DataFrame(rows, columns=list("abcde")).assign(name=names)
         with pytest.warns(UserWarning, match="name"):  # ignored by the fit
-            detector = DiffInt(**QUICK, false_positive_rate=0.05).fit(frame)
+            detector = DiffInt(**QUICK, false_positive_rate=0.3).fit(frame)
         more = pd.DataFrame({"shop": ["north", None] * 150, 7: np.arange(300)})
         path = detector.report(frame, str(tmp_path / "page.html"), kept=more)
         assert path == tmp_path / "page.html"
