@@ -36,6 +36,20 @@ def test_a_page_is_that_of_its_rows(name):
     assert (RESULTS / f"{name}.svg").stat().st_size > 1000
 
 
+def test_a_bound_that_no_score_can_violate_is_called_vacuous():
+    study = study_named("certify")
+    rows = list(read_rows(RESULTS / "certify.csv", study).values())
+
+    def verdict():
+        claims = study.report(rows).claims
+        return next(c.verdict for c in claims if "free decoder" in c.statement)
+
+    assert verdict() == "vacuous"
+    free = next(row for row in rows if row["decoder"] == "free")
+    free["bound"] = [0.01, *free["bound"][1:]]
+    assert verdict() == "holds"
+
+
 def test_every_result_file_belongs_to_a_study():
     names = {path.stem for path in RESULTS.iterdir() if not path.name.startswith(".")}
     assert names <= set(NAMES)

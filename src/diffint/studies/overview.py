@@ -23,10 +23,11 @@ all` runs them all, and `--quick` gives a rough version in seconds. This page is
 files by `python docs/make_studies.py`.
 
 Verdicts are computed from the numbers, by a rule in the file of the study (`src/diffint/studies/`).
-"Undecided" is a difference within two standard errors both of none and of the paper's. After ± is
-the standard error of a mean over tables. In brackets after the name is on how many ADBench tables
-and seeds a study is run; some have rows of their own making. The second column has the labels that
-tables, figures and sections have in the paper's source.
+"Undecided" is a difference within two standard errors both of none and of the paper's, "vacuous" a
+statement that could not have failed. After ± is the standard error of a mean over tables. In
+brackets after the name is on how many ADBench tables and seeds a study is run; some have rows of
+their own making. The second column has the labels that tables, figures and sections have in the
+paper's source.
 """
 
 

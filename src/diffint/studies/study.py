@@ -22,7 +22,8 @@ Task: TypeAlias = dict[str, str | int | float]
 Measured: TypeAlias = dict[str, Any]
 # A task with what it gave.
 Row: TypeAlias = dict[str, Any]
-Verdict = Literal["holds", "holds in part", "does not hold", "undecided"]
+# Vacuous: it could not have come out otherwise.
+Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "vacuous"]
 # A quick run has this share of the paper's epochs, at a learning rate larger by as much.
 _QUICK_SHARE = 0.1
 

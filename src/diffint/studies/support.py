@@ -116,7 +116,9 @@ def report(rows: list[Row]) -> Findings:
             "1.00 times",
             f"{ratio:.2f} times",
             "holds" if 0.9 < ratio < 1.1 else "does not hold",
-            f"the error of the running mean from 0 is {ratio:.2f} times that, where ρ^t > 0.05",
+            f"the error of the running mean from 0 is {ratio:.2f} times that, where ρ^t > 0.05; "
+            "this is nearly an identity (a running mean from 0 is 1 − ρ^t times a weighted mean of "
+            "the memberships), so that it says only that this mean is near μ",
         ),
         Claim(
             "The running mean is asymptotically unbiased",
