@@ -1,10 +1,15 @@
-"""Figures from the results files: cells of Markdown tables, and the benchmark's CSV files."""
+"""Figures from the results files: cells of Markdown tables, and the benchmark's CSV files.
+
+A figure knows what it is of, in the words of its file: the method, the metric, the regime, the half
+of the tables, their number and that of the seeds, or the row and the column of a Markdown table.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas
 
@@ -14,6 +19,28 @@ from diffint.bench.ranking import compare, mean_ranks
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 METRICS = ("roc_auc", "average_precision")
+
+BOTH_HALVES = "both halves"
+
+
+class Number(float):
+    """A number with the words of what it is of."""
+
+    of: tuple[str, ...] = ()
+
+
+class Text(str):
+    """The same, written out."""
+
+    of: tuple[str, ...] = ()
+
+
+def labelled(value: float | str, *of: str) -> Any:
+    """A figure with what it is of."""
+    found = Text(value) if isinstance(value, str) else Number(value)
+    found.of = of
+    return found
+
 
 _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?")
 
@@ -63,7 +90,7 @@ def lines_of(page: str, before: str) -> list[list[str]]:
     return _table(page, before)[2:]
 
 
-def cell(page: str, before: str, row: str | tuple[str, ...], column: str | int) -> str:
+def cell(page: str, before: str, row: str | tuple[str, ...], column: str | int) -> Text:
     """One cell of a results page.
 
     before: words between the table and the one before it, such as its heading
@@ -74,17 +101,20 @@ def cell(page: str, before: str, row: str | tuple[str, ...], column: str | int) 
     names = (row,) if isinstance(row, str) else row
     lines = [line for line in lines if tuple(line[: len(names)]) == names]
     assert len(lines) == 1, f"{page}, {before!r}: {len(lines)} lines {row!r}"
-    return lines[0][head.index(column) if isinstance(column, str) else column]
+    place = head.index(column) if isinstance(column, str) else column
+    return labelled(lines[0][place], *names, head[place])
 
 
 def value(page: str, before: str, row: str | tuple[str, ...], column: str | int) -> float:
     """The first number of a cell."""
-    return number(cell(page, before, row, column))
+    found = cell(page, before, row, column)
+    return labelled(number(found), *found.of)
 
 
 def percent(page: str, before: str, row: str | tuple[str, ...], column: str | int) -> float:
     """100 times the first number of a cell."""
-    return 100 * value(page, before, row, column)
+    found = value(page, before, row, column)
+    return labelled(100 * found, *found.of)
 
 
 def sentence(page: str, words: str, which: int = 0) -> float:
@@ -123,7 +153,12 @@ def ranks(
 ) -> list[float]:
     """The mean ranks of a method by both metrics."""
     chosen = {"regime": regime, "scheme": scheme, "pool": pool, "group": group, "method": method}
-    return [row(f"{folder}/ranks.csv", metric=metric, **chosen)[column] for metric in METRICS]
+    of = [method, f"{regime} regime", BOTH_HALVES]
+    of += [word for word in (f"scheme {scheme}", group) if word not in ("scheme A", "overall")]
+    return [
+        labelled(row(f"{folder}/ranks.csv", metric=metric, **chosen)[column], *of, metric)
+        for metric in METRICS
+    ]
 
 
 def best(
@@ -141,35 +176,55 @@ def best(
 @cache
 def values(folder: str, metric: str, regime: str = "fair") -> pandas.DataFrame:
     """Means over seeds (tables, methods)."""
-    found = frame(f"{folder}/values.csv")
+    found = frame(f"{folder}/values.csv").dropna(subset="method")  # tables without rows
     found = found[(found["metric"] == metric) & (found["regime"] == regime)]
     return found.pivot(index="table", columns="method", values="mean")
 
 
-def selected(path: str, suite: str, half: str | None = None) -> list[str]:
+def seeds(folder: str, regime: str = "fair") -> str:
+    """How many seeds DiffInt has on every table: ``10 seeds``"""
+    found = frame(f"{folder}/values.csv").query("method == 'DiffInt' and regime == @regime")
+    (number_of_seeds,) = found["n_seeds"][found["state"] == "ok"].unique()
+    return f"{number_of_seeds} seeds"
+
+
+class Tables(list[str]):
+    """Some of the tables, and which half of them this is."""
+
+    half = BOTH_HALVES
+
+
+def selected(path: str, suite: str, half: str | None = None) -> Tables:
     """The tables of a suite that a selection lists, or those of one half."""
     found = frame(path)
     found = found[found["suite"] == suite]
-    return list(found["table"] if half is None else found["table"][found["half"] == half])
+    tables = Tables(found["table"] if half is None else found["table"][found["half"] == half])
+    tables.half = tables.half if half is None else half
+    return tables
 
 
-def ranks_on(tables: list[str], method: str, folder: str = "bench") -> list[float]:
+def ranks_on(tables: Tables, method: str, folder: str = "bench") -> list[float]:
     """Mean ranks on some of the tables, by both metrics."""
-    return [mean_ranks(values(folder, metric).loc[tables])[method] for metric in METRICS]
+    of = (method, "fair regime", tables.half, f"{len(tables)} tables", seeds(folder))
+    return [
+        labelled(mean_ranks(values(folder, metric).loc[tables])[method], *of, metric)
+        for metric in METRICS
+    ]
 
 
-def mean_value(folder: str, metric: str, methods: list[str], tables: list[str] | None = None):
+def mean_value(folder: str, metric: str, methods: list[str], tables: Tables | None = None):
     """Mean values of methods over the tables that all of them finished, and their number."""
     found = values(folder, metric)[methods]
     found = (found if tables is None else found.loc[tables]).dropna()
-    return [*found.mean(), len(found)]
+    of = (metric, "fair regime", getattr(tables, "half", BOTH_HALVES), f"{len(found)} tables")
+    return [*(labelled(mean, name, *of) for name, mean in found.mean().items()), len(found)]
 
 
 class Comparison:
     """DiffInt against another method: the numbers of the report, or those on some tables."""
 
     def __init__(
-        self, metric: str, opponent: str, folder: str = "bench", tables: list[str] | None = None
+        self, metric: str, opponent: str, folder: str = "bench", tables: Tables | None = None
     ) -> None:
         if tables is None:
             where = {"regime": "fair", "metric": metric, "method": "DiffInt", "opponent": opponent}
@@ -179,16 +234,30 @@ class Comparison:
             found = table.set_index("opponent").loc[opponent]
         counts = ["n_tables", "wins", "ties", "losses"]
         self.n_tables, self.wins, ties, self.losses = (int(found[name]) for name in counts)
-        self.counts = f"{self.wins}–{ties}–{self.losses}"
-        self.difference = signed(found["mean_difference"])
-        self.p, self.p_holm = p(found["p"]), p(found["p_holm"])
+        half = getattr(tables, "half", BOTH_HALVES)
+        of = (opponent, metric, "fair regime", half, f"{self.n_tables} tables", seeds(folder))
+        self.counts = labelled(f"{self.wins}–{ties}–{self.losses}", *of)
+        self.difference = labelled(signed(found["mean_difference"]), *of)
+        self.size = labelled(self.difference[1:], *of)
+        self.p, self.p_holm = (labelled(p(found[name]), *of) for name in ("p", "p_holm"))
 
 
-def largest(metric: str, opponent: str, n: int, losses: bool) -> str:
+def both_values(metric: str, opponent: str, name: str) -> list[float]:
+    """DiffInt's mean on a table, and that of another method."""
+    found = values("bench", metric)
+    (table,) = (one for one in found.index if one.split("_", 1)[1] == name)
+    return [
+        labelled(found.loc[table, method], method, metric, "fair regime", name)
+        for method in ("DiffInt", opponent)
+    ]
+
+
+def largest(metric: str, opponent: str, n: int, losses: bool) -> Text:
     """The tables on which DiffInt loses (or gains) most: ``smtp 0.865, 0.936; satellite …``"""
     both = values("bench", metric)[["DiffInt", opponent]].dropna()
     order = (both["DiffInt"] - both[opponent]).sort_values(ascending=losses).index[:n]
-    return "; ".join(
+    listed = "; ".join(
         f"{name.split('_', 1)[1]} {both.loc[name, 'DiffInt']:.3f}, {both.loc[name, opponent]:.3f}"
         for name in order
     )
+    return labelled(listed, opponent, metric, "fair regime", BOTH_HALVES)

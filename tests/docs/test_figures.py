@@ -1,4 +1,5 @@
-"""Every figure in README and docs that a results file holds is the one of that file.
+"""Every figure in README and docs that a results file holds is the one of that file, and of what
+the page says it is.
 
 Where this fails, the results file is right and the text is to be mended. A new figure in README or
 in the results of docs/benchmark.md needs a claim (or a line in NOT_RESULTS).
@@ -12,6 +13,7 @@ import pytest
 
 from . import benchmark_claims, guide_claims
 from .claims import Claim, prose
+from .results import percent, ranks_on, selected
 
 CLAIMS = [*benchmark_claims.CLAIMS, *guide_claims.CLAIMS]
 
@@ -35,6 +37,32 @@ FIGURE = re.compile(r"\d[\d,]*\.\d+|\d[\d,]*(?= ?%)|\d·10⁻")
 )
 def test_the_page_says_what_the_results_say(one: Claim) -> None:
     assert one.written() in prose(one.page), f"{one.page} does not say: {one.written()}"
+    assert not one.not_said(), f"{one.page} does not say what this is of: {one.written()}"
+
+
+@pytest.mark.parametrize(
+    ("moved_to", "what"),
+    [
+        ("the 18 tables of the reporting half, fair regime, ten seeds: KNN {} by ROC-AUC", ""),
+        ("the 18 tables of the reporting half, fair regime, ten seeds: LUNAR {} by ROC-AUC", "KNN"),
+        ("the 18 tables of the reporting half, fair regime, ten seeds: KNN {} by AP", "roc_auc"),
+        ("on 18 of all tables, fair regime, ten seeds: KNN {} by ROC-AUC", "report"),
+        ("18 tables, reporting half, paper regime, ten seeds: KNN {} by ROC-AUC", "fair regime"),
+        ("17 tables, reporting half, fair regime, ten seeds: KNN {} by ROC-AUC", "18 tables"),
+        ("18 tables, reporting half, fair regime, three seeds: KNN {} by ROC-AUC", "10 seeds"),
+    ],
+)  # fmt: skip
+def test_a_figure_in_a_sentence_about_something_else_is_refused(moved_to: str, what: str) -> None:
+    figure = ranks_on(selected("lead/selection.csv", "adbench", "report"), "KNN")[0]
+    assert Claim("README.md", moved_to, (figure,)).not_said() == ([what] if what else [])
+
+
+def test_a_figure_of_a_page_of_results_is_of_its_row_and_column() -> None:
+    figure = percent("explain_quality.md", "## Top-1", "KernelSHAP", "1 broken")
+    said = "if a value contradicts the others KernelSHAP has {:.0f} %"
+    assert Claim("README.md", said, (figure,)).not_said() == []
+    moved = "if a value is out of range OutlierTree has {:.0f} %"
+    assert Claim("README.md", moved, (figure,)).not_said() == ["1 broken", "KernelSHAP"]
 
 
 @pytest.mark.parametrize("page", NOT_RESULTS)

@@ -15,10 +15,10 @@ _INTRODUCTION = """\
 
 Each study measures a table, figure or statement of the paper again. The comparison with other
 detectors is not among them: ranks and the values of each table (fig:cd, tab:ranks, tab:strat,
-tab:rank-sens, tab:auc-\\*) are measured by `diffint bench` ([How detectors
-compare](benchmark.md)). `diffint study NAME --data FOLDER` runs a study with this package, from a
-folder of ADBench tables, and writes a page with the paper's numbers beside ours, a figure, and a
-CSV file with every row. `diffint study list` shows the names and what they cost, `diffint study
+tab:rank-sens, tab:auc-\\*) are measured by `diffint bench` on the 36 available of the paper's 48
+tables ([How detectors compare](benchmark.md)). `diffint study NAME --data FOLDER` runs a study with
+this package, from a folder of ADBench tables, and writes a page with the paper's numbers beside
+ours, a figure, and a CSV file with every row. `diffint study list` shows the names and what they cost, `diffint study
 all` runs them all, and `--quick` gives a rough version in seconds. This page is made from those
 files by `python docs/make_studies.py`.
 
