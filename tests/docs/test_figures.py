@@ -13,7 +13,7 @@ import pytest
 
 from . import benchmark_claims, guide_claims
 from .claims import Claim, prose
-from .results import percent, ranks_on, selected
+from .results import RESULTS, ROOT, percent, ranks_on, selected
 
 CLAIMS = [*benchmark_claims.CLAIMS, *guide_claims.CLAIMS]
 
@@ -82,3 +82,12 @@ def test_every_figure_is_checked_or_listed(page: str) -> None:
         if not any(start <= match.start() < end for start, end in checked)
     ]
     assert not unchecked, f"no claim holds these figures of {page}: {unchecked}"
+
+
+def test_pages_of_an_earlier_configuration_say_so_and_are_listed() -> None:
+    text = (ROOT / "docs" / "recommended.md").read_text().split("Made before it")[1]
+    listed = set(re.findall(r"\]\(results/([^)]*)\)", text))
+    pages = {path.relative_to(RESULTS).as_posix(): path for path in RESULTS.rglob("*.md")}
+    says_so = {name for name, path in pages.items() if "measured with an earlier configuration**"
+               in path.read_text().split("\n\n")[1].lower()}  # fmt: skip
+    assert says_so == listed
