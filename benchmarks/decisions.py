@@ -1,4 +1,4 @@
-"""Do the promised error rates hold, and how many anomalies are found at these rates?
+"""Do the promised error rates of selections hold, and how many anomalies are found at these rates?
 
     python benchmarks/decisions.py --adbench FOLDER --macrodata FOLDER --selection FILE
         --out docs/results/decisions [--seeds 20] [--jobs 2]
@@ -8,10 +8,8 @@ Runs are kept in OUT.runs.csv, and not run again if the command is given again.
 Tables: those of the half that no setting was chosen on, of ADBench and of macrOData: all of at most
 SMALL_CELLS training cells, and a few larger ones with fewer seeds. For each seed the inliers are
 split 60 : 40 at random; the detector is trained on the first part (at most MOST_ROWS rows), and the
-second, with anomalies added, is tested.
+second, with anomalies added, is tested. (`false_positives.py` measures `predict` on the same rows.)
 
-- `predict`: share of test inliers with p ≤ 0.01, 0.05 and 0.1, with the default calibration; the
-  same with a confidence of 0.95, and in how many runs it is above the rate.
 - `select`: anomalies are added to the test inliers until they are 1, 5, 10 or 20 % of all rows, or
   all that there are. Measured at false discovery rates of 0.05, 0.1 and 0.2: the share of inliers
   among the selected rows (0 if none is selected), and the share of anomalies selected (power).
@@ -34,6 +32,7 @@ import csv
 import os
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -75,15 +74,20 @@ def rows_of(suite: str, path: Path) -> tuple[Array, NDArray[np.bool_]]:
     )
 
 
-def measure(suite: str, name: str, path: Path, seed: int) -> list[Line]:
-    """All measures of one table and seed."""
-    warnings.simplefilter("ignore")
+def split_rows(suite: str, path: Path, seed: int) -> tuple[Array, Array, Array]:
+    """Training rows, other inliers and anomalies of a table: (rows, features) each."""
     x, anomalous = rows_of(suite, path)
     rng = np.random.default_rng(1_000 + seed)
     inliers, anomalies = (rng.permutation(np.flatnonzero(anomalous == a)) for a in (False, True))
     n_train = int(0.6 * len(inliers))
     train, normal = x[inliers[:n_train][:MOST_ROWS]], x[inliers[n_train:][:MOST_TEST]]
-    odd = x[anomalies[:MOST_TEST]]
+    return train, normal, x[anomalies[:MOST_TEST]]
+
+
+def measure(suite: str, name: str, path: Path, seed: int) -> list[Line]:
+    """All measures of one table and seed."""
+    warnings.simplefilter("ignore")
+    train, normal, odd = split_rows(suite, path, seed)
     lines: list[Line] = []
 
     def add(
@@ -95,12 +99,6 @@ def measure(suite: str, name: str, path: Path, seed: int) -> list[Line]:
     detector = DiffInt(random_state=seed, n_jobs=1).fit(train)
     scores = [detector.anomaly_score(rows) for rows in (normal, odd)]
     calibration = detector.model_.calibration
-    for rate in RATES:
-        for way, confidence in (("default", None), ("confidence", 0.95)):
-            rule = FlagRule(calibration, rate, confidence)
-            if rule.calibration.reaches(rate, confidence):
-                add("false positives", rule.flagged(scores[0]).mean(), way, rate)
-                add("found", rule.flagged(scores[1]).mean(), way, rate)
     before = detector
     if calibration.kind != "members":
         before = DiffInt(random_state=seed, n_jobs=1, calibration="members").fit(train)
@@ -225,48 +223,8 @@ def report(lines: list[Line], options: Any) -> list[str]:
         f"({LARGE_SEEDS} for those above {SMALL_CELLS:,} cells). From 5,000 training rows on the "
         "default calibration is a holdout, whose rates are proven; below, rows are scored by the "
         "members that left them out, and the rates are only measured. Standard errors are over "
-        "tables.",
-        "",
-        "## False positives of `predict`",
-        "",
-        "| rate | all tables | from 5,000 rows on (proven) | fewer rows (measured) | tables above "
-        "the rate (Holm) | anomalies found |",
-        "|---|---|---|---|---|---|",
+        "tables. What `predict` flags is on [a page of its own](false_positives.md).",
     )
-    predicted = [line for line in lines if line["measure"] == "false positives"]
-    default = [line for line in predicted if line["way"] == "default"]
-    n_above, n_tests, smallest = holm(default, ("suite", "table", "rate"))
-    for rate in RATES:
-        own = [line for line in default if line["rate"] == rate]
-        cells = [
-            _mean_text([line for line in own if keep(line["rows"])])
-            for keep in (lambda n: True, lambda n: n >= 5_000, lambda n: n < 5_000)
-        ]
-        found = _mean(_where(lines, measure="found", way="default", rate=rate))
-        emit(text, f"| {rate} | {' | '.join(cells)} | {_above_text(own)} | {found:.3f} |")
-    emit(
-        text,
-        "",
-        f"Over all rates: {n_above} of {n_tests} tests reject (Holm; smallest adjusted p "
-        f"{min(smallest, 1.0):.2g}).",
-        "",
-        "With `confidence=0.95` the rate is to hold for each fit, not only on average. The share "
-        "of runs in which more test inliers were flagged than the rate (the test inliers are a "
-        "sample, so some are by chance), and on average:",
-        "",
-        "| rate | runs above the rate | with confidence | false positives with confidence |",
-        "|---|---|---|---|",
-    )
-    for rate in RATES:
-        runs = {
-            way: [line for line in predicted if line["way"] == way and line["rate"] == rate]
-            for way in ("default", "confidence")
-        }
-        shares = [_mean([line | {"value": line["value"] > rate} for line in runs[w]]) for w in runs]
-        emit(
-            text,
-            f"| {rate} | {shares[0]:.3f} | {shares[1]:.3f} | {_mean_text(runs['confidence'])} |",
-        )
     _report_selection(text, lines)
     _report_segments(text, lines)
     _report_accuracy(text, lines)
@@ -288,8 +246,8 @@ def _report_selection(text: list[str], lines: list[Line]) -> None:
     )
     false = [line for line in lines if line["measure"] == "false discoveries"]
     for rate in FALSE_DISCOVERY_RATES:
-        cells = [_mean_text(_where(false, way=way, rate=rate)) for way in WAYS]
-        above = _above_text(_where(false, way="default", rate=rate), ("suite", "table", "share"))
+        cells = [mean_text(_where(false, way=way, rate=rate)) for way in WAYS]
+        above = above_text(_where(false, way="default", rate=rate), ("suite", "table", "share"))
         emit(text, f"| {rate} | {' | '.join(cells)} | {above} |")
     emit(
         text,
@@ -347,8 +305,8 @@ def _report_segments(text: list[str], lines: list[Line]) -> None:
     )
     for rate in RATES:
         own = _where(inside, rate=rate)
-        above = _above_text(own, ("suite", "table", "way"))
-        emit(text, f"| {rate} | {_mean_text(own)} | {above} |")
+        above = above_text(own, ("suite", "table", "way"))
+        emit(text, f"| {rate} | {mean_text(own)} | {above} |")
 
 
 def _report_accuracy(text: list[str], lines: list[Line]) -> None:
@@ -411,14 +369,14 @@ def _run_mean(lines: list[Line]) -> float:
     return float(np.mean([line["value"] for line in lines])) if lines else float("nan")
 
 
-def _mean_text(lines: list[Line]) -> str:
+def mean_text(lines: list[Line]) -> str:
     means = _table_means(lines)
     if len(means) < 2:
         return "–"
     return f"{means.mean():.4f} ± {means.std(ddof=1) / np.sqrt(len(means)):.4f} ({len(means)})"
 
 
-def _above_text(lines: list[Line], keys: tuple[str, ...] = ("suite", "table")) -> str:
+def above_text(lines: list[Line], keys: tuple[str, ...] = ("suite", "table")) -> str:
     rejected, n_tests, _ = holm(lines, keys)
     return f"{rejected} of {n_tests}"
 
@@ -447,9 +405,9 @@ def jobs_of(options: Any) -> list[tuple[str, str, Path, int]]:
     return [(suite, name, path, seed) for seed, suite, name, path in sorted(jobs)]
 
 
-def main() -> None:
-    """Run all tables and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The options of a run over all tables."""
+    parser = argparse.ArgumentParser(description=description)
     for name in ("--adbench", "--macrodata", "--selection"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -458,17 +416,24 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5, help="every how many-th macrOData table")
     parser.add_argument("--limit", type=float, default=np.inf, help="seconds")
     parser.add_argument("--page-only", action="store_true", help="from the lines in --out")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Run all tables and write the page."""
+    options = arguments(__doc__.split("\n")[0]).parse_args()
     raw = options.out.with_suffix(".runs.csv")
     if not options.page_only:
-        _run(options, raw)
+        run(options, raw, measure, COLUMNS)
     lines = [_typed(line) for line in csv.DictReader(raw.open())]
     text = report(lines, options)
     options.out.with_suffix(".md").write_text("\n".join(text) + "\n")
     _write_means(options.out.with_suffix(".csv"), lines)
 
 
-def _run(options: Any, raw: Path) -> None:
+def run(
+    options: Any, raw: Path, measure: Callable[..., list[Line]], columns: tuple[str, ...]
+) -> None:
     """Run what is not in the file yet, and add it."""
     done_before = set()
     if raw.exists():
@@ -482,7 +447,7 @@ def _run(options: Any, raw: Path) -> None:
     raw.parent.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with raw.open("a", newline="") as file, ProcessPoolExecutor(options.jobs) as pool:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         if not done_before:
             writer.writeheader()
         waiting = {pool.submit(measure, *job): job for job in jobs}

@@ -15,10 +15,19 @@ _SHARE = 0.8
 _CONFIDENCE = 0.95
 
 
-def hits(attribution: Matrix, changed: Mask) -> float:
-    """Share of rows whose largest attribution is at a changed feature; ties count partially."""
+def right_first(attribution: Matrix, changed: Mask) -> Matrix:
+    """Whether the largest attribution of each row is at a changed feature. → (rows,)
+
+    Ties count partially, but a row whose attributions are all equal names no feature and is wrong.
+    """
     at_top = attribution == attribution.max(axis=1, keepdims=True)
-    return float(((at_top & changed).sum(axis=1) / at_top.sum(axis=1)).mean())
+    share = (at_top & changed).sum(axis=1) / at_top.sum(axis=1)
+    return np.where(at_top.all(axis=1), 0.0, share)
+
+
+def hits(attribution: Matrix, changed: Mask) -> float:
+    """Share of rows in which the first feature is a changed one."""
+    return float(right_first(attribution, changed).mean())
 
 
 def ranking_auc(attribution: Matrix, changed: Mask) -> float:
@@ -51,6 +60,7 @@ def features_needed(attribution: Matrix) -> float:
     return float((shares < _SHARE * shares[:, -1:]).sum(axis=1).mean() + 1)
 
 
+WHERE_SHOWN = "top-1 where a reason is shown"
 MEASURES = {"top-1": hits, "AUC": ranking_auc, "recall": recall}
 
 

@@ -22,9 +22,9 @@ from explain_rivals import (
     WITHOUT,
     columns_named,
     deviations_without,
+    features_shown,
     fit_outlier_tree,
     missing_package,
-    shown_first,
 )
 
 Matrix = NDArray[np.float64]
@@ -75,7 +75,7 @@ def measure_mixed(name: str, seed: int, n_rows: int, settings: dict[str, Any]) -
         changed = np.zeros(rows.shape, dtype=bool)
         changed[:, is_number] = planted.changed
         why = detector.explain(rows)
-        attributions = {ORDER: why.doubt, SHOWN: shown_first(why)}
+        attributions = {ORDER: why.doubt, SHOWN: features_shown(why)}
         attributions |= {method: columns_named(tree, rows) for method, tree in trees.items()}
         attributions[WITHOUT] = _without_column(train, rows, is_number)
         for method, attribution in attributions.items():

@@ -1,7 +1,7 @@
 """Measure whether explanations find features that were changed on purpose (planted errors).
 
     python benchmarks/explain_quality.py [--data FOLDER] [--tables NAME ...] [--seeds 3] [--rows 20]
-        [--without METHOD ...] [--jobs 16] [-o docs/results/explain_quality]
+        [--without METHOD[:KIND] ...] [--rankings] [--jobs 16] [-o docs/results/explain_quality]
     python benchmarks/explain_quality.py --from-csv FILE ... [-o docs/results/explain_quality]
 
 Tables: those of ADBench with 5–70 features and at least 120 rows; trained on at most 10,000 rows.
@@ -10,7 +10,9 @@ Features of test inliers are replaced, and the rows are explained with every met
 features; of 200 values of the feature's training column, the one farthest from the median of the
 row's 20 nearest training rows. *Broken*: exactly 1, 2 or 3 features; of 100 training values within
 1.5 standard deviations of the mean, the one farthest from that median, so that it is ordinary by
-itself and wrong for this row only.
+itself and wrong for this row only. The reasons shown are measured as they are: a row without one is
+a miss, as is a row in which a rival names nothing. Also measured is how often each method is right
+in the rows where a reason is shown.
 
 Also measured: properties of the reasons shown, with a second detector on the same rows and on fresh
 rows; broken dependencies in tables with categories; and the known errors of the diamonds.
@@ -41,7 +43,7 @@ from diffint.explain.responsibility import responsibilities
 from diffint.score.parts import feature_parts
 from diffint.tables.datasets import adbench_files, read_adbench
 from explain_lines import Line, LineFile, Lines, read_lines
-from explain_measures import MEASURES, features_needed
+from explain_measures import MEASURES, WHERE_SHOWN, features_needed, right_first
 from explain_mixed import MIXED, measure_diamonds, measure_mixed
 from explain_planting import FITTING_TABLES, KINDS, plant
 from explain_report import report
@@ -53,6 +55,7 @@ from explain_rivals import (
     Setting,
     counted_rows,
     missing_package,
+    reasons_shown,
 )
 from real_data import PackageMissing
 
@@ -70,6 +73,8 @@ class Task(NamedTuple):
     settings: dict[str, Any]  # of the detector
     path: Path = Path()
     methods: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  # METHOD:KIND
+    rankings_only: bool = False
 
 
 def measure(task: Task) -> list[Line]:
@@ -92,10 +97,12 @@ def measure_planted(task: Task) -> Iterator[Line]:
     rng = np.random.default_rng(task.seed)
     fresh = x_test[y_test == 0]
     fresh = fresh[rng.permutation(len(fresh))]
-    setting, other = (
-        Setting(DiffInt(random_state=seed, n_jobs=1, **task.settings).fit(train), train, seed)
-        for seed in (task.seed, task.seed + _OTHER_SEED)
-    )
+
+    def fitted(seed: int) -> DiffInt:
+        return DiffInt(random_state=seed, n_jobs=1, **task.settings).fit(train)
+
+    setting = Setting(fitted(task.seed), train, task.seed)
+    other = None if task.rankings_only else fitted(task.seed + _OTHER_SEED)
     _warm_up(setting)
 
     def line(figure: str, value: float, kind: str = "", method: str = "") -> Line:
@@ -107,21 +114,30 @@ def measure_planted(task: Task) -> Iterator[Line]:
         yield line("rows", len(planted.rows), kind)
         if not len(planted.rows):
             continue
+        has_reason = reasons_shown(setting, planted).any(axis=1)
         for name in task.methods:
+            if f"{name}:{kind}" in task.without:
+                continue
             started = time.perf_counter()
             with counted_rows() as count:
                 attribution = METHODS[name](setting, planted)
             seconds = time.perf_counter() - started
             for figure, function in MEASURES.items():
                 yield line(figure, function(attribution, planted.changed), kind, name)
+            right = right_first(attribution, planted.changed)[has_reason]
+            if len(right):
+                yield line(WHERE_SHOWN, right.mean(), kind, name)
             # Gradients are computed in torch, where rows are not counted.
             evaluations = GRADIENT_STEPS if name == GRADIENTS else count.rows / len(planted.rows)
             yield line("evaluations", evaluations, kind, name)
             yield line("ms per row", 1e3 * seconds / len(planted.rows), kind, name)
-        shown = explain_reasons.of_one_kind(setting.detector, other.detector, planted)
-        for figure, value in shown:
+        if other is None:
+            continue
+        for figure, value in explain_reasons.of_one_kind(setting.detector, other, planted):
             yield line(figure, value, kind, SHOWN)
         explained.append((setting.detector.explain(planted.rows), planted))
+    if other is None:
+        return
     yield line("features", train.shape[1])
     yield line("training rows", len(train))
     for figure, value in explain_reasons.of_all(explained, fresh, train):
@@ -166,12 +182,13 @@ def tasks_of(options: argparse.Namespace) -> list[Task]:
             methods.append(name)
     settings = {} if options.epochs is None else {"epochs": options.epochs}
     seeds, n_rows = range(options.seeds), options.rows
+    other = tuple(options.without), options.rankings
     tasks = []
     if "diamonds" in options.sections:
         tasks += [Task("diamonds", "diamonds", seed, n_rows, settings) for seed in seeds]
     if "planted" in options.sections:
         tasks += [
-            Task("planted", name, seed, n_rows, settings, path, tuple(methods))
+            Task("planted", name, seed, n_rows, settings, path, tuple(methods), *other)
             for name, path in planted_tables(options.data, options.tables).items()
             for seed in seeds
         ]
@@ -217,7 +234,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=20, help="planted rows per table, kind, seed")
     parser.add_argument("--epochs", type=int, help="of the detector, for a quick try")
-    parser.add_argument("--without", nargs="+", choices=list(METHODS), default=[], metavar="METHOD")
+    without = [*METHODS, *(f"{method}:{kind}" for method in METHODS for kind in KINDS)]
+    parser.add_argument(
+        "--without", nargs="+", choices=without, default=[], metavar="METHOD[:KIND]"
+    )
+    parser.add_argument(
+        "--rankings", action="store_true", help="no second detector, no properties of the reasons"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one thread")
     parser.add_argument("--from-csv", nargs="+", type=Path, help="measure nothing; earlier results")
     parser.add_argument(

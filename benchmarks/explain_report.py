@@ -8,13 +8,14 @@ import numpy as np
 
 from diffint.core.formatting import counted
 from explain_lines import Lines
-from explain_measures import MEASURES, interval
+from explain_measures import MEASURES, WHERE_SHOWN, interval
 from explain_planting import BROKEN, FITTING_TABLES, KINDS
 from explain_reasons import MANY_FRESH, SOME_FRESH
 from explain_rivals import METHODS, ORDER, SHOWN, WITHOUT
 
 _MEANING = {
-    "top-1": "how often the first feature is a changed one",
+    "top-1": "how often the first feature is a changed one; a row in which none is named is a miss",
+    WHERE_SHOWN: "the same for every method, in the rows for which our detector shows a reason",
     "AUC": "ROC-AUC of the ranking of features within a row",
     "recall": "share of the changed features among the first k, for k changed ones",
 }
@@ -64,12 +65,13 @@ def _ranking(lines: Lines) -> Iterator[str]:
     methods = [name for name in METHODS if name in lines.names("method")]
     kinds = [kind for kind in KINDS if lines.of(kind=kind, figure="top-1")]
     head = [f"| method | {' | '.join(kinds)} |", "|---" * (len(kinds) + 1) + "|"]
-    for figure in MEASURES:
+    for figure in (*MEASURES, WHERE_SHOWN):
         yield f"## {figure[0].upper()}{figure[1:]}: {_MEANING[figure]}"
         yield ""
         yield from head
         for name in methods:
-            cells = [_mean(lines.by_table(figure=figure, kind=kind, method=name)) for kind in kinds]
+            each = [lines.by_table(figure=figure, kind=kind, method=name) for kind in kinds]
+            cells = [_mean(by_table) if by_table else "–" for by_table in each]
             yield f"| {name} | {' | '.join(cells)} |"
         yield ""
         for ours in (SHOWN, ORDER):
@@ -106,7 +108,8 @@ def _mean(values: dict[str, float], sign: str = "") -> str:
 def _difference(lines: Lines, figure: str, kind: str, own: str, rival: str) -> str:
     """Our method minus the rival, on the tables where both were measured."""
     ours, theirs = (lines.by_table(figure=figure, kind=kind, method=name) for name in (own, rival))
-    return _mean({table: ours[table] - theirs[table] for table in ours if table in theirs}, "+")
+    both = {table: ours[table] - theirs[table] for table in ours if table in theirs}
+    return _mean(both, "+") if both else "–"
 
 
 def _reasons(lines: Lines) -> Iterator[str]:

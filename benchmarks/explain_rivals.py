@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.ensemble import IsolationForest
 
 from diffint import DiffInt
@@ -92,17 +91,16 @@ def order_of_reasons(setting: Setting, planted: Planted) -> Matrix:
 
 
 def reasons_shown(setting: Setting, planted: Planted) -> Matrix:
-    """The features with a reason first, then the others in the order of reasons."""
-    return shown_first(setting.detector.explain(planted.rows))
+    """The features with a reason, the first reason first; 0 for all others."""
+    return features_shown(setting.detector.explain(planted.rows))
 
 
-def shown_first(why: LocalExplanation) -> Matrix:
-    """Attributions that rank the features with a reason first, then the others by doubt."""
-    result = np.asarray(rankdata(why.doubt, axis=1), dtype=float)
-    n_features = result.shape[1]
+def features_shown(why: LocalExplanation) -> Matrix:
+    """Attributions of the features with a reason, the first reason first; 0 for all others."""
+    result = np.zeros_like(why.doubt)
     for i in range(len(why)):
         for rank, reason in enumerate(why.reasons_of(i)):
-            result[i, reason.feature] = 2 * n_features - rank
+            result[i, reason.feature] = result.shape[1] - rank
     return result
 
 

@@ -53,17 +53,31 @@ def test_missing_cells_are_not_changed_and_rows_without_enough_others_are_left_o
     assert planted.changed.tolist() == [[False, False, False, True, True, False]]
 
 
-def test_ties_share_a_place():
+def test_ties_share_a_place_and_naming_nothing_is_a_miss():
     from explain_measures import hits, ranking_auc, recall
 
     nothing = np.zeros((1, 4))
     changed = np.array([[True, True, False, False]])
-    assert hits(nothing, changed) == 0.5
+    assert hits(nothing, changed) == 0
+    assert hits(np.array([[1.0, 0.0, 1.0, 0.0]]), changed) == 0.5
     assert recall(nothing, changed) == 0.5
     assert ranking_auc(nothing, changed) == 0.5
     # One is found for certain; three tie for the second place.
     assert recall(np.array([[1.0, 0.0, 0.0, 0.0]]), changed) == pytest.approx((1 + 1 / 3) / 2)
     assert recall(np.array([[3.0, 1.0, 2.0, 0.0]]), changed) == 0.5
+
+
+def test_only_features_with_a_reason_are_shown():
+    from diffint import DiffInt
+    from explain_rivals import features_shown
+
+    train, row = rows_that_hang_together(130, 0), np.zeros((1, 6))
+    row[0, [2, 5]] = 50.0, 7.0
+    detector = DiffInt(epochs=2, random_state=0, n_jobs=1).fit(train)
+    rows = np.vstack([row, np.median(train, axis=0)])
+    shown = features_shown(detector.explain(rows))
+    assert np.flatnonzero(shown[0]).tolist() == [2]
+    assert not shown[1].any()  # an ordinary row has no reason, and doubt does not fill it
 
 
 def test_neighbours_without_the_feature_find_the_broken_one():
@@ -84,7 +98,7 @@ def test_a_small_run_is_written_and_reported_again(tmp_path):
     options = (
         "--tables 45_wine 4_breastw --seeds 1 --rows 3 --epochs 2 --sections planted --without"
     )
-    slow = ["KernelSHAP", "integrated gradients", "IForest + TreeSHAP"]
+    slow = ["KernelSHAP", "integrated gradients", "IForest + TreeSHAP", "ECOD tails:1 broken"]
     done = run("--data", str(tmp_path), *options.split(), *slow, "-o", str(out))
     assert done.returncode == 0, done.stderr
     assert f"not in {tmp_path}: 4_breastw" in done.stderr
@@ -92,6 +106,12 @@ def test_a_small_run_is_written_and_reported_again(tmp_path):
         lines = list(csv.DictReader(file))
     kinds = {line["kind"] for line in lines if line["figure"] == "top-1"}
     assert kinds == {"out of range", "in range", "1 broken", "2 broken", "3 broken"}
+    ecod = [line for line in lines if line["method"] == "ECOD tails"]
+    assert {line["kind"] for line in ecod} == kinds - {"1 broken"}
+    where_shown = [line for line in lines if line["figure"] == "top-1 where a reason is shown"]
+    assert {"KernelSHAP", "largest z-score"} & {line["method"] for line in where_shown} == {
+        "largest z-score"
+    }
     assert all(0 <= float(line["value"]) <= 1 for line in lines if line["figure"] == "recall")
     assert "Not measured: KernelSHAP, integrated gradients, IForest + TreeSHAP" in done.stdout
     again = run("--from-csv", str(out.with_suffix(".csv")))
