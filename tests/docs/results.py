@@ -85,6 +85,13 @@ def _table(page: str, before: str) -> list[list[str]]:
     return tables[0]
 
 
+def lines_after(page: str, earlier: str, before: str) -> list[list[str]]:
+    """The lines of the first such table after the one that follows earlier words."""
+    tables = _tables(page)
+    start = next(i for i, (text, _) in enumerate(tables) if earlier in text)
+    return next(lines[2:] for text, lines in tables[start:] if before in text)
+
+
 def lines_of(page: str, before: str) -> list[list[str]]:
     """The lines of a table, without its head."""
     return _table(page, before)[2:]
