@@ -222,3 +222,11 @@ def test_the_bound_is_close_to_the_largest_spread_of_slopes(scaling, temperature
         spread.append(np.ptp(slopes, axis=1).max())
     nearly = np.linalg.norm(spread) / np.sqrt(8)
     assert 0.98 * nearly <= encoder_lipschitz_bound(model) <= 1.05 * nearly
+
+
+def test_units_that_are_nearly_alike_have_half_of_the_largest_possible_bound():
+    """Their slopes differ most where the clamp binds for one of them, by 1/τ in each feature."""
+    fitted = DiffInt(**QUICK, scaling="standard", temperature=0.02).fit(make_rows(150, 3)).model_
+    center = 0.01 * np.random.default_rng(0).normal(size=(2, 3))
+    model = with_intervals(fitted, center, np.full((2, 3), 0.05))
+    assert encoder_lipschitz_bound(model) == pytest.approx(np.sqrt(3 / 8) / 0.02, rel=0.05)
