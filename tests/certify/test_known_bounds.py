@@ -13,6 +13,7 @@ import pytest
 
 from diffint import DiffInt
 from diffint.certify.branch_and_bound import Parts
+from diffint.certify.interval_layer import encoder_lipschitz_bound
 from diffint.certify.reference_bounds import ReferenceBounds
 from diffint.certify.regions import certify_region
 from diffint.certify.rows import certify
@@ -31,7 +32,8 @@ MODELS = {
 }
 # For each model the sums over the regions of: the lower and the upper bound; the same after halving
 # them; the lower bounds of the second computation without and with a search, and the upper one.
-# Then of one region: both bounds after 40 splits, and in how many parts it was tried to decide it.
+# Then of one region: both bounds after 40 splits, and in how many parts it was tried to decide it;
+# and how fast codes can change.
 # Of a certified decoder also the sums over rows of these parts of their certificate.
 SUMMED = (
     *("bound", "bound_at_row", "image_distance", "distance", "beside_error", "rounding", "slack"),
@@ -49,6 +51,7 @@ KNOWN = {
         0.452291422582,
         1.2884366747,
         41.0,
+        10.3568361029,
         254.217516826,
         254.470546156,
         490.841082995,
@@ -74,6 +77,7 @@ KNOWN = {
         0.600263220833,
         2.30171665765,
         41.0,
+        10.3568361029,
     ],
     "differences": [
         6.00817650433,
@@ -86,6 +90,7 @@ KNOWN = {
         0.52391745169,
         1.21626472093,
         16.0,
+        68.7210417137,
         222.322185256,
         222.611396894,
         427.050419856,
@@ -111,6 +116,7 @@ KNOWN = {
         0.0345069100003,
         100.0,
         10.0,
+        10.3827407919,
     ],
     "kept rows": [
         5.30930820775,
@@ -123,6 +129,7 @@ KNOWN = {
         0.452727574964,
         1.53010100232,
         41.0,
+        10.1995480206,
         274.370117223,
         274.499067429,
         451.821699581,
@@ -148,6 +155,7 @@ KNOWN = {
         0.639482953951,
         3.19849127486,
         4.0,
+        9.48116354868,
         485.329685968,
         486.37042162,
         444.660404044,
@@ -270,7 +278,8 @@ def found(detector, name):
             )
             decided = certify_region(prepared, lower, upper, 40, threshold=threshold)
             searches = whole.lower, min(whole.upper, 100.0), decided.n_boxes
-    sums = np.append(sums, searches)
+    lipschitz = encoder_lipschitz_bound(detector.model_)
+    sums = np.append(sums, [*searches, lipschitz])
     if detector.model_.config.decoder != "certified":
         return sums
     if name != "category":

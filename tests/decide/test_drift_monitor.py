@@ -148,6 +148,14 @@ def test_listed_values_of_a_category_are_not_new(mixed):
     assert counts[:2].tolist() == [0, 750]  # reference rows, which have only listed values
 
 
+def test_a_quarter_of_the_stored_rows_chooses_the_bins():
+    for n_rows, n_stored in ((20, 4), (35, 7), (200, 40)):
+        detector = DiffInt(**SETTINGS).fit(draw(n_rows, 0))
+        assert len(detector.model_.calibration.sample) == n_stored
+        counts = DriftStatistics(detector.model_).counts.sum(axis=1)
+        assert set(counts) == {n_stored - n_stored // 4}
+
+
 def test_only_new_categories_and_only_missing_values(mixed):
     only_new = DriftMonitor(mixed).update(draw_mixed(50, 4).assign(colour="violet"))
     assert only_new.drifted

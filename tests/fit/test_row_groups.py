@@ -291,3 +291,16 @@ def test_rows_that_came_in_groups_before_a_refresh(size, n_warnings):
         warn_about_former_groups(RowGroups(np.arange(100), 0, 0, 0), former)
     assert len(warned) == n_warnings
     assert all(f"came in groups of about {size}," in str(w.message) for w in warned)
+
+
+@pytest.mark.parametrize(("size", "are_copies"), [(2, True), (31, True), (32, False)])
+def test_more_than_30_nearly_equal_rows_of_one_are_only_warned_about(size, are_copies):
+    rows = np.repeat(normal(25), size, axis=0)
+    found = find_row_groups(rows + 1e-6 * normal(len(rows), 1))
+    assert found.n_copies == (25 * (size - 1) if are_copies else 0)
+    assert (found.close == 0) == are_copies
+
+
+def test_a_third_of_the_rows_may_be_nearly_equal():
+    rows = np.repeat(normal(21), [2] * 20 + [18], axis=0)
+    assert find_row_groups(rows + 1e-6 * normal(58, 1)).n_copies == 58 - 21

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from diffint import DiffInt
 from diffint.engine.reference import score as reference
-from diffint.fit.score_parts import weigh_parts
+from diffint.fit.score_parts import keep_rows, weigh_parts
 
 from ..conftest import QUICK, make_rows
 
@@ -234,3 +234,19 @@ def test_distances_count_so_that_they_vary_as_much_as_errors(rows):
         error = np.abs(target - reference.reconstruction(model.config, member, x)).sum(axis=1)
         distance = reference.distances(member, target).sum(axis=1)
         assert member.distance_weight == pytest.approx(spread(error) / spread(distance), rel=1e-4)
+
+
+def test_kept_rows_that_are_near_each_other_stand_together_in_sixteens():
+    """16 rows are far from 24 others, and these are halved by the column that they spread in."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack(
+        [np.repeat([0.0, 100.0], [16, 24]) + rng.normal(size=40), rng.uniform(0, 50, 40)]
+    )
+    model = DiffInt(**QUICK, scaling="none").fit(x).model_
+    scaler = model.members[0].scaler
+    scaled = scaler.target(x, "unclipped")
+    kept, _ = keep_rows(x, rng.permutation(40), scaled, scaler, model.config, 40, rng)
+    assert (kept[:16, 0] < 50).all()
+    assert (kept[16:, 0] > 50).all()
+    assert kept[16:32, 1].max() < kept[32:, 1].min()
+    assert sorted(kept.tolist()) == sorted(scaled.tolist())
