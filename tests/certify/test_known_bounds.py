@@ -308,3 +308,15 @@ def test_rows_that_scale_to_the_same_values_may_be_in_different_bins():
         assert score.low <= scores.min()
         assert scores.max() <= score.high
     assert n_different
+
+
+@pytest.mark.parametrize(("place", "is_tried"), [(0, True), (199, True), (200, False)])
+def test_two_hundred_stored_rows_are_tried(place, is_tried):
+    model = detector_of("certified").model_
+    sample = np.full((300, 5), 0.5)
+    sample[place] = 9.0
+    usual, odd = anomaly_scores(PreparedModel(model), sample[[place - 1, place]])
+    model = replace(model, calibration=replace(model.calibration, sample=sample))
+    region = certify_region(PreparedModel(model), None, None, 0, threshold=(usual + odd) / 2)
+    assert region.passed_row.tolist() == [0.5] * 5
+    assert (region.flagged_row is not None) == is_tried

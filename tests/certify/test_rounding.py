@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from diffint import DiffInt
+from diffint.certify.reference_bounds import ReferenceBounds
 from diffint.engine.reference import score as reference
 
 from ..conftest import QUICK
@@ -58,6 +59,9 @@ def check(detector, row, least_error):
     region = detector.certify_region(row, end, splits=0)
     assert region.lower <= score <= region.upper
     assert region.upper - region.lower < 0.01
+    low, high = ReferenceBounds(detector.model_).bounds(row, end, steps=2)
+    assert low <= score <= high
+    assert high - low < 2 * (region.upper - region.lower)
 
 
 def wide(units):

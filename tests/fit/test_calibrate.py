@@ -1,8 +1,11 @@
 """Scores of rows by members that were not trained on them."""
 
-import numpy as np
+from types import SimpleNamespace
 
-from diffint.fit.calibrate import unseen_scores
+import numpy as np
+import pytest
+
+from diffint.fit.calibrate import calibrate, unseen_scores
 from diffint.fit.task import Split
 from diffint.score.prepared import PreparedModel
 
@@ -21,3 +24,24 @@ def test_scores_of_unseen_rows(fitted, rows):
     split = Split("members", [train[0][:100]] * 2, [none, none], np.arange(300), none)
     found = unseen_scores(prepared, rows, split, n_jobs=1)
     np.testing.assert_allclose(found[100:], (first + second)[100:] / 2)
+
+
+@pytest.mark.parametrize(("n_features", "n_stored"), [(1, 30), (5_000, 20), (9_091, 10)])
+def test_a_model_stores_at_most_100_000_cells_of_calibration_rows(n_features, n_stored):
+    rng = np.random.default_rng(0)
+    x, marks = rng.normal(size=(30, n_features)), np.zeros(30, dtype=bool)
+    scores = SimpleNamespace(member_scores=lambda rows, member, n_jobs: rows[:, 0] ** 2)
+    prepared = SimpleNamespace(packed=scores, members=[SimpleNamespace(kept_rows=x[:1])])
+    task = SimpleNamespace(
+        x=x,
+        left_out=marks,
+        anomalies=marks,
+        kinds=SimpleNamespace(categories={}),
+        segments=None,
+        segment_names=(),
+    )
+    split = Split("members", [], [np.arange(20), np.arange(10, 30)], np.arange(30), np.arange(0))
+    found = calibrate(prepared, task, split, 1, rng)
+    assert found.sample.shape == (n_stored, n_features)
+    np.testing.assert_array_equal(found.sample_scores, found.sample[:, 0] ** 2)
+    np.testing.assert_array_equal(found.scores, np.sort(x[:, 0] ** 2))

@@ -304,3 +304,11 @@ def test_more_than_30_nearly_equal_rows_of_one_are_only_warned_about(size, are_c
 def test_a_third_of_the_rows_may_be_nearly_equal():
     rows = np.repeat(normal(21), [2] * 20 + [18], axis=0)
     assert find_row_groups(rows + 1e-6 * normal(58, 1)).n_copies == 58 - 21
+
+
+@pytest.mark.parametrize(("seed", "close"), [(0, 40), (1, 0)])
+def test_signs_of_groups_of_more_than_40_rows_must_be_clearer(seed, close):
+    """Both tables have 12 groups of 41 rows; in the second the gap is seen one row farther out."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(rng.normal(size=(12, 5)), 41, axis=0)
+    assert find_row_groups(groups + 0.3 * rng.normal(size=groups.shape)).close == close
