@@ -18,9 +18,9 @@ detectors is not among them: ranks and the values of each table (fig:cd, tab:ran
 tab:rank-sens, tab:auc-\\*) are measured by `diffint bench` on the 36 available of the paper's 48
 tables ([How detectors compare](benchmark.md)). `diffint study NAME --data FOLDER` runs a study with
 this package, from a folder of ADBench tables, and writes a page with the paper's numbers beside
-ours, a figure, and a CSV file with every row. `diffint study list` shows the names and what they cost, `diffint study
-all` runs them all, and `--quick` gives a rough version in seconds. This page is made from those
-files by `python docs/make_studies.py`.
+ours, a figure, and a CSV file with every row. `diffint study list` shows the names and what they
+cost, `diffint study all` runs them all, and `--quick` gives a rough version in seconds. This page
+is made from those files by `python docs/make_studies.py`.
 
 Verdicts are computed from the numbers, by a rule in the file of the study (`src/diffint/studies/`).
 "Undecided" is a difference within two standard errors both of none and of the paper's, "vacuous" a
