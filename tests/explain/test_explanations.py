@@ -288,7 +288,7 @@ class TestLocal:
         few, many = (
             calls_in(lambda n=n: detector.explain(rows[:n]).to_frame()) for n in (1_000, 10_000)
         )
-        assert many < 12 * few
+        assert many < 3 * few  # most is done for all rows at once
 
     @pytest.mark.parametrize(
         "bad", [{"row": 40}, {"row": -41}, {"n_reasons": 0}, {"n_reasons": True}]
