@@ -23,6 +23,10 @@ NAMES = {
     "report": r"[Rr]eporting half|half that no setting was chosen on",
     "select": r"other half|half that the settings were chosen on",
     BOTH_HALVES: r"\ball\b|both halves",
+    "0.01": r"1, 5 and 10 %",
+    "0.05": r"1, 5 and 10 %",
+    "0.1": r"1, 5 and 10 %",
+    "runs above the rate": r"of the fits (exceed|flag more)",
     # Rows and columns of pages of results.
     "AP": r"average precision",
     "AP of all errors": r"ranks the errors with an average precision",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas
+from scipy.stats import ttest_1samp
 
 from diffint.bench.markdown import p_text
 from diffint.bench.ranking import compare, mean_ranks
@@ -129,6 +130,33 @@ def sentence(page: str, words: str, which: int = 0) -> float:
     text = " ".join((RESULTS / page).read_text().replace("*", "").split())
     assert words in text, f"{page} does not say {words!r}"
     return number(text.split(words, 1)[1], which)
+
+
+# --- Runs with a confidence -----------------------------------------------------------------------
+
+
+def above_the_rate(rate: float, rows: int = 0, confidence: float = 0.95) -> dict[str, float]:
+    """Of fits with a confidence, computed from their rows: how often more than the rate is flagged.
+
+    rows: only fits to at least so many; share and expected: percent, means over tables; p: of
+    one-sided t-tests over tables, against what the confidence leaves and against what a kept
+    promise has on so many test rows
+    """
+    runs = frame("false_positives.csv").dropna(subset="confident_flagged")
+    runs = runs.query("rate == @rate and rows >= @rows")
+    above = 100.0 * (runs["confident_flagged"] / runs["inliers"] > rate + 1e-12)
+    tables = runs.assign(above=above, expected=100 * runs["expected"]).groupby(["suite", "table"])
+    means = tables[["above", "expected"]].mean()
+    level = 100 * (1 - confidence)
+    of = (f"{rate:g}", "runs above the rate")
+    return {
+        "share": labelled(means["above"].mean(), *of),
+        "expected": labelled(means["expected"].mean(), *of),
+        "p": ttest_1samp(means["above"], level, alternative="greater").pvalue,
+        "p_expected": ttest_1samp(
+            means["above"] - means["expected"], 0.0, alternative="greater"
+        ).pvalue,
+    }
 
 
 # --- The benchmark --------------------------------------------------------------------------------
