@@ -334,10 +334,10 @@ def false_positives(page: str) -> Iterator[Claim]:
         README,
         "On {:.0f} tables no [rate of flagged rows](docs/results/false_positives.md) or [selected "
         "ones](docs/results/decisions.md) is significantly exceeded on average. With "
-        "`confidence=0.95` and rates of 1, 5 and 10 %, {:.1f}, {:.1f} and {:.1f} % of the fits "
-        "exceed the rate on test rows; as these are a sample, {:.1f}, {:.1f} and {:.1f} % would if "
-        "the promise were kept exactly.",
-        *(n_tables, *shares),
+        "`confidence=0.95` and rates of {:g}, {:g} and {:g} %, {:.1f}, {:.1f} and {:.1f} % of the "
+        "fits exceed the rate on test rows; as these are a sample, {:.1f}, {:.1f} and {:.1f} % "
+        "would if the promise were kept exactly.",
+        *(n_tables, *(100 * rate for rate in rates), *shares),
     )
     yield claim(
         page,
