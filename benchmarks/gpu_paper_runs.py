@@ -26,6 +26,7 @@ from diffint.bench.protocol import make_trial
 from diffint.core.config import PAPER, Config, paper_batch_size
 from diffint.core.constants import NORM_EPSILON
 from diffint.core.scaling import fit_scaler
+from diffint.engine.devices import resolve_device
 from diffint.engine.gpu.training import train_members_on_gpu
 from diffint.engine.interface import TrainingRun
 from diffint.engine.parameters import Parameters
@@ -81,7 +82,8 @@ def run_table(path: Path, seeds: list[int], epochs: int) -> list[tuple[Any, ...]
     splits = [split(table, seed) for seed in seeds]
     config = replace(PAPER, epochs=epochs, batch_size=paper_batch_size(len(table.x)))
     started = time.perf_counter()
-    members = train_members_on_gpu([run for run, _, _ in splits], config)
+    cuda = resolve_device("cuda", float("inf"))
+    members = train_members_on_gpu([run for run, _, _ in splits], config, cuda)
     seconds = time.perf_counter() - started
     lines = []
     for seed, member, (_, rows, labels) in zip(seeds, members, splits, strict=True):
