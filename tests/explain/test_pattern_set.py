@@ -58,8 +58,13 @@ def rectangles():
 
 
 @pytest.fixture(scope="module")
-def orders():
-    return DiffInt(**QUICK).fit(make_orders()).patterns(max_patterns=8, max_conditions=3)
+def model_of_orders():
+    return DiffInt(**QUICK).fit(make_orders())
+
+
+@pytest.fixture(scope="module")
+def orders(model_of_orders):
+    return model_of_orders.patterns(max_patterns=8, max_conditions=3)
 
 
 def test_planted_rectangles_are_found(rectangles):
@@ -128,6 +133,10 @@ def test_texts_name_every_condition(orders):
     assert repr(orders).startswith(f"PatternSet({len(orders)} patterns")
     for name in orders.to_frame()["feature"]:
         assert name.removesuffix(" (days since 2024-03-01)") in text
+
+
+def test_texts_have_dates(model_of_orders):
+    text = model_of_orders.patterns(max_patterns=8, max_conditions=5).text()
     assert re.search(r"sold +2024-\d\d-\d\d to 2024-\d\d-\d\d", text)
 
 

@@ -43,5 +43,7 @@ def test_a_model_stores_at_most_100_000_cells_of_calibration_rows(n_features, n_
     split = Split("members", [], [np.arange(20), np.arange(10, 30)], np.arange(30), np.arange(0))
     found = calibrate(prepared, task, split, 1, rng)
     assert found.sample.shape == (n_stored, n_features)
-    np.testing.assert_array_equal(found.sample_scores, found.sample[:, 0] ** 2)
-    np.testing.assert_array_equal(found.scores, np.sort(x[:, 0] ** 2))
+    # Both are raised alike where members may disagree, among the three highest in ten.
+    assert (found.sample_scores >= found.sample[:, 0] ** 2).all()
+    assert np.isin(found.sample_scores, found.scores).all()
+    np.testing.assert_array_equal(found.scores[:20], np.sort(x[:, 0] ** 2)[:20])

@@ -17,6 +17,7 @@ from .task import Split, Task
 Array = NDArray[np.float64]
 
 _SAMPLE_ROWS, _SAMPLE_CELLS = 2_000, 100_000  # most calibration rows that a model stores
+_HIGHEST_RATE = 0.3  # up to which calibration scores are raised
 _FEWEST_ABOVE = 2.5  # scores of each member above its quantile, which is the third highest or lower
 
 
@@ -74,7 +75,7 @@ def _as_by_all(scores: Array, by_member: list[Array]) -> Array:
 
     A left-out row is scored by one member, a new row by the mean of all. Where the members score
     a row alike, that makes no difference. Where they do not, more new rows than left-out rows may
-    be above a score. The sorted scores are therefore at least those of two extreme cases:
+    be above a score. The highest scores, sorted, are therefore at least those of two extreme cases:
 
     - Each high score is that of one member alone, as of a row that repeats one that only this
       member left out: more rows have one, as many times as there are members, and by as many
@@ -82,7 +83,8 @@ def _as_by_all(scores: Array, by_member: list[Array]) -> Array:
     - The members agree on the order of rows, but not on the size of scores. A quantile of the mean
       is then the mean of the members' quantiles. Their root mean square is used: the mean follows
       the largest, which are large because few rows that these members left out have high scores.
-      It is not used for the highest scores, of which each member has too few.
+      It is not used for the very highest scores, of which each member has too few.
+    Lower scores stay, so that the order of usual rows is told as before.
 
     scores: (rows,) of one segment; by_member: for each member, its scores of the rows that it left
     out, which are none if the segment is small
@@ -99,8 +101,9 @@ def _as_by_all(scores: Array, by_member: list[Array]) -> Array:
     alone = usual + (alone - usual) / n_members
     agreed = np.sqrt(np.mean([exceeded_by(above, own) ** 2 for own in by_member], axis=0))
     agreed[above * min(map(len, by_member)) < _FEWEST_ABOVE] = 0.0
+    least = np.where(above <= _HIGHEST_RATE, np.maximum(alone, agreed), 0.0)
     raised = np.empty_like(scores)
-    raised[order] = np.maximum.accumulate(np.max([scores[order], alone, agreed], axis=0))
+    raised[order] = np.maximum.accumulate(np.maximum(scores[order], least))
     return raised
 
 
